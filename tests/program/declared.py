@@ -311,3 +311,16 @@ def untranslated(inputs: Any) -> Iterator[str]:
     elif isinstance(inputs, list):
         for each in inputs:
             yield from untranslated(each)
+
+
+ABSENT = "(absent)"
+
+
+def at(resource: Declared, path: str) -> Any:
+    """Return what a resource's inputs have at a path like `pools.0.size`; ABSENT for nothing."""
+    found: Any = resource.inputs
+    for key in path.split("."):
+        if not isinstance(found, list) and key not in found:
+            return ABSENT
+        found = found[int(key) if isinstance(found, list) else key]
+    return found

@@ -11,7 +11,7 @@ import yaml
 
 from core import toolchain
 from tests.doubles import recorded_az, recorded_kubelogin
-from tests.program.declared import Declared, Program, declare, templates, untranslated
+from tests.program.declared import ABSENT, Declared, Program, at, declare, templates, untranslated
 
 ME, GROUP = "11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-555555555555"
 CLUSTER = "azure-native:containerservice:ManagedCluster"
@@ -104,9 +104,113 @@ def system(program: Program) -> dict[str, Any]:
     return found
 
 
-def test_everything_is_in_one_resource_group_but_what_belongs_to_the_subscription(
-    spot: Program,
+SYSTEM = "agentPoolProfiles.0"
+CPU, PAID = f"{POOL} azure-cpu", f"{POOL} azure-gpu"
+TRUST = "azure-native:managedidentity:FederatedIdentityCredential"
+UPGRADES = "azure-native:containerservice:MaintenanceConfiguration"
+KEPT = "azure-native:storage:BlobServiceProperties"
+WEEK = {"enabled": True, "days": 7}
+SUNDAY = {"weekly": {"dayOfWeek": "Sunday", "intervalWeeks": 1}}
+RANGES = ["198.51.100.0/24", "192.0.2.7/32"]
+SPOT_TAINT = "kubernetes.azure.com/scalesetpriority=spot:NoSchedule"
+JOB_SUBJECT = "system:serviceaccount:slipway-jobs:slipway-job"
+ENTRA = {"managed": True, "enableAzureRBAC": True, "adminGroupObjectIDs": [GROUP]}
+PRIVATE = {"enablePrivateCluster": True, "enablePrivateClusterPublicFQDN": False,
+           "privateDNSZone": "system", "disableRunCommand": True}  # fmt: skip
+FIXED = {"name": "slipway-azure", "resourceGroup": "slipway-azure", "location": "westeurope",
+         "network.pods": "10.244.0.0/16", "network.services": "10.41.0.0/16"}  # fmt: skip
+HOURS = {"durationHours": 4, "startTime": "02:00", "utcOffset": "+00:00", "schedule": SUNDAY}
+COUNTED = {"name": "ResourceGroupName", "operator": "In",
+           "values": ["slipway-azure", "slipway-azure-nodes"]}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("promise", "stack", "resource", "path", "value"),
+    [
+        ("network policies hold", "spot", CLUSTER, "networkProfile.networkPolicy", "cilium"),
+        ("network policies hold", "spot", CLUSTER, "networkProfile.networkDataplane", "cilium"),
+        ("the system pool is one", "spot", CLUSTER, f"{SYSTEM}.mode", "System"),
+        ("the system pool has a node at least", "spot", CLUSTER, f"{SYSTEM}.minCount", 1),
+        ("the system pool begins with a node", "spot", CLUSTER, f"{SYSTEM}.count", 1),
+        ("the system pool is not spot", "spot", CLUSTER, f"{SYSTEM}.scaleSetPriority", ABSENT),
+        ("without CPU nodes it takes other pods", "spot", CLUSTER, f"{SYSTEM}.nodeTaints", ABSENT),
+        (
+            *("with CPU nodes it takes none", "production", CLUSTER, f"{SYSTEM}.nodeTaints"),
+            ["CriticalAddonsOnly=true:NoSchedule"],
+        ),
+        ("there is a CPU node at least", "production", CPU, "minCount", 1),
+        ("GPU nodes are scaled", "spot", POOL, "enableAutoScaling", True),
+        ("GPU nodes may be none", "spot", POOL, "minCount", 0),
+        ("GPU nodes begin with none", "spot", POOL, "count", 0),
+        ("GPU nodes have a limit", "spot", POOL, "maxCount", 3),
+        ("GPU nodes have taints", "spot", POOL, "nodeTaints", ["sku=gpu:NoSchedule", SPOT_TAINT]),
+        ("GPU nodes have a label", "spot", POOL, "nodeLabels.slipway-pool", "gpu"),
+        ("GPU nodes have the size", "spot", POOL, "vmSize", "Standard_NC4as_T4_v3"),
+        ("GPU nodes are in the zones", "spot", POOL, "availabilityZones", ["1", "2"]),
+        ("GPU nodes have the disk", "production", PAID, "osDiskType", "Ephemeral"),
+        ("GPU nodes have the disk's size", "production", PAID, "osDiskSizeGB", 256),
+        ("GPU nodes are regular unless spot", "production", PAID, "scaleSetPriority", "Regular"),
+        ("spot nodes are spot", "spot", POOL, "scaleSetPriority", "Spot"),
+        ("spot nodes go when evicted", "spot", POOL, "scaleSetEvictionPolicy", "Delete"),
+        ("spot nodes have a highest price", "spot", POOL, "spotMaxPrice", 0.25),
+        ("AKS installs the driver", "spot", POOL, "gpuProfile", {"driver": "Install"}),
+        ("or the GPU operator does", "production", PAID, "gpuProfile", {"driver": "None"}),
+        # A role takes a while to allow it.
+        ("a pull is retried", "spot", "slipway:infra:OperatorReady", "refusedPulls.seconds", 900),
+        ("a pull is retried", "spot", "slipway:jobs:PyTorchJob", "refusedPulls.seconds", 900),
+        ("idle nodes go", "spot", CLUSTER, "autoScalerProfile.scaleDownUnneededTime", "10m"),
+        ("accounts have tokens", "spot", CLUSTER, "oidcIssuerProfile", {"enabled": True}),
+        (
+            *("accounts are identities", "spot", CLUSTER, "securityProfile.workloadIdentity"),
+            {"enabled": True},
+        ),
+        ("jobs have an identity", "spot", TRUST, "resourceName", "azure-jobs"),
+        ("only pods of jobs are it", "spot", TRUST, "subject", JOB_SUBJECT),
+        ("only this cluster vouches", "spot", TRUST, "issuer", "https://issuer.example.org/"),
+        ("it is for Entra", "spot", TRUST, "audiences", ["api://AzureADTokenExchange"]),
+        ("Entra knows people", "spot", CLUSTER, "aadProfile", ENTRA),
+        ("there is no other administrator", "spot", CLUSTER, "disableLocalAccounts", True),
+        ("roles decide", "spot", CLUSTER, "enableRBAC", True),
+        (
+            *("the API server answers these alone", "spot", CLUSTER, "apiServerAccessProfile"),
+            {"authorizedIPRanges": RANGES, "disableRunCommand": True},
+        ),
+        ("no public address", "production", CLUSTER, "apiServerAccessProfile", PRIVATE),
+        ("the registry has no admin", "spot", REGISTRY, "adminUserEnabled", False),
+        ("the registry is not public", "spot", REGISTRY, "anonymousPullEnabled", False),
+        ("storage has no key", "spot", ACCOUNT, "allowSharedKeyAccess", False),
+        ("storage has no public blob", "spot", ACCOUNT, "allowBlobPublicAccess", False),
+        ("storage is encrypted on its way", "spot", ACCOUNT, "enableHttpsTrafficOnly", True),
+        ("storage is encrypted on its way", "spot", ACCOUNT, "minimumTlsVersion", "TLS1_2"),
+        ("no blob is public", "spot", f"{BLOBS} azure-data", "publicAccess", "None"),
+        ("no blob is public", "spot", f"{BLOBS} azure-artifacts", "publicAccess", "None"),
+        ("blobs come back for a week", "spot", KEPT, "deleteRetentionPolicy", WEEK),
+        ("containers come back, too", "spot", KEPT, "containerDeleteRetentionPolicy", WEEK),
+        ("uptime is free", "spot", CLUSTER, "sku", {"name": "Base", "tier": "Free"}),
+        ("or paid for", "production", CLUSTER, "sku", {"name": "Base", "tier": "Standard"}),
+        (
+            *("nodes get new images and no other Kubernetes", "spot", CLUSTER),
+            "autoUpgradeProfile",
+            {"nodeOSUpgradeChannel": "NodeImage", "upgradeChannel": "none"},
+        ),
+        # AKS takes the hours of node images from the one of this name.
+        ("in these hours", "spot", UPGRADES, "configName", "aksManagedNodeOSUpgradeSchedule"),
+        ("in these hours", "spot", UPGRADES, "maintenanceWindow", HOURS),
+        ("a preview knows what replaces the cluster", "spot", ACCESS, "fixed", FIXED),
+        ("the budget is the subscription's", "spot", BUDGET, "scope", f"/subscriptions/{ME}"),
+        ("the budget counts the nodes' group", "spot", BUDGET, "filter.dimensions", COUNTED),
+        ("nodes are there", "spot", CLUSTER, "nodeResourceGroup", "slipway-azure-nodes"),
+    ],
+)
+def test_a_property_is_declared_as_promised(
+    promise: str, stack: str, resource: str, path: str, value: Any, request: pytest.FixtureRequest
 ) -> None:
+    program: Program = request.getfixturevalue(stack)
+    token, _, name = resource.partition(" ")
+    assert at(program.one(token, name or None), path) == value, promise
+
+
+def test_all_but_the_subscriptions_own_is_in_one_resource_group(spot: Program) -> None:
     group = spot.one("azure-native:resources:ResourceGroup")
     assert group.inputs["resourceGroupName"] == "slipway-azure"
     placed = [each for each in azure(spot) if "resourceGroupName" in each.inputs]
@@ -148,9 +252,7 @@ def test_every_input_is_one_that_the_sdk_knows(
     assert [*untranslated(misspelt)] == ["os_disk_sise"]
 
 
-def test_nodes_are_in_a_subnet_of_their_own_that_nothing_from_outside_reaches(
-    spot: Program,
-) -> None:
+def test_nodes_have_a_subnet_that_nothing_outside_reaches(spot: Program) -> None:
     guard = spot.one("azure-native:network:NetworkSecurityGroup")
     assert "securityRules" not in guard.inputs
     subnet = spot.one("azure-native:network:Subnet")
@@ -160,59 +262,13 @@ def test_nodes_are_in_a_subnet_of_their_own_that_nothing_from_outside_reaches(
         assert pool["enableNodePublicIP"] is False
 
 
-def test_network_policies_hold(spot: Program) -> None:
-    network = spot.one(CLUSTER).inputs["networkProfile"]
-    assert network["networkPolicy"] == network["networkDataplane"] == "cilium"
-
-
-def test_the_system_pool_has_a_node_at_least_and_is_never_spot(spot: Program) -> None:
-    pool = system(spot)
-    assert (pool["mode"], pool["minCount"], pool["count"]) == ("System", 1, 1)
-    assert "scaleSetPriority" not in pool
-
-
-def test_without_cpu_nodes_other_pods_may_run_beside_the_clusters_own(
-    spot: Program, production: Program
-) -> None:
-    assert "nodeTaints" not in system(spot)
-    assert system(production)["nodeTaints"] == ["CriticalAddonsOnly=true:NoSchedule"]
-    assert production.one(POOL, "azure-cpu").inputs["minCount"] == 1
-
-
-def test_gpu_nodes_are_scaled_from_none(spot: Program) -> None:
-    pool = spot.one(POOL).inputs
-    assert pool["enableAutoScaling"] is True
-    assert (pool["minCount"], pool["count"], pool["maxCount"]) == (0, 0, 3)
-
-
 def test_how_many_nodes_there_are_is_the_autoscalers_business(spot: Program) -> None:
     assert "count" in spot.one(POOL).ignored
     assert "agentPoolProfiles" in spot.one(CLUSTER).ignored
 
 
-def test_a_pull_that_a_new_role_may_still_allow_is_waited_for(spot: Program) -> None:
-    for waiting in ("slipway:infra:OperatorReady", "slipway:jobs:PyTorchJob"):
-        assert spot.one(waiting).inputs["refusedPulls"]["seconds"] == 900
-
-
-def test_idle_nodes_are_removed(spot: Program) -> None:
-    assert spot.one(CLUSTER).inputs["autoScalerProfile"]["scaleDownUnneededTime"] == "10m"
-
-
-def test_spot_nodes_say_what_becomes_of_them_and_what_they_may_cost(spot: Program) -> None:
-    pool = spot.one(POOL).inputs
-    assert pool["scaleSetPriority"] == "Spot"
-    assert pool["scaleSetEvictionPolicy"] == "Delete"
-    assert pool["spotMaxPrice"] == 0.25
-
-
-def test_regular_nodes_that_take_over_are_a_pool_of_their_own_that_is_grown_last(
-    spot: Program, falling_back: Program
-) -> None:
-    """A job goes on after its spot nodes were taken back.
-
-    It runs on regular nodes while Azure has no others; spot nodes are preferred.
-    """
+def test_regular_nodes_that_take_over_are_grown_last(spot: Program, falling_back: Program) -> None:
+    """A job goes on after its spot nodes were taken back."""
     regular = falling_back.one(POOL, "azure-gpufallback").inputs
     assert (regular["scaleSetPriority"], regular["availabilityZones"]) == ("Regular", ["3"])
     assert (regular["minCount"], regular["maxCount"]) == (0, 1)
@@ -230,9 +286,7 @@ def test_regular_nodes_that_take_over_are_a_pool_of_their_own_that_is_grown_last
     assert order.urn in falling_back.needs(falling_back.one("slipway:jobs:PyTorchJob"))
 
 
-def test_jobs_and_the_device_plugin_run_on_spot_nodes_and_on_those_that_take_over(
-    falling_back: Program,
-) -> None:
+def test_jobs_and_the_device_plugin_fit_spot_and_regular_nodes(falling_back: Program) -> None:
     of_jobs = templates(falling_back.one("slipway:jobs:PyTorchJob")).values()
     plugin = falling_back.one("kubernetes:apps/v1:DaemonSet").inputs["spec"]["template"]
     for pod in [each["spec"] for each in (*of_jobs, plugin)]:
@@ -251,82 +305,9 @@ def test_without_a_fallback_nothing_is_declared_for_one(spot: Program, productio
         assert "fallback" not in facts
 
 
-def test_gpu_nodes_have_taints_and_a_label(spot: Program) -> None:
-    pool = spot.one(POOL).inputs
-    assert pool["nodeTaints"] == [
-        "sku=gpu:NoSchedule",
-        "kubernetes.azure.com/scalesetpriority=spot:NoSchedule",
-    ]
-    assert pool["nodeLabels"]["slipway-pool"] == "gpu"
-
-
-def test_gpu_nodes_are_of_the_size_and_in_the_zones_and_have_the_disk_that_is_asked_for(
-    spot: Program, production: Program
-) -> None:
-    assert spot.one(POOL).inputs["vmSize"] == "Standard_NC4as_T4_v3"
-    assert spot.one(POOL).inputs["availabilityZones"] == ["1", "2"]
-    pool = production.one(POOL, "azure-gpu").inputs
-    assert (pool["osDiskType"], pool["osDiskSizeGB"]) == ("Ephemeral", 256)
-    assert pool["scaleSetPriority"] == "Regular"
-
-
-def test_the_driver_is_installed_by_aks_or_by_the_gpu_operator_and_never_by_both(
-    spot: Program, production: Program
-) -> None:
-    assert spot.one(POOL).inputs["gpuProfile"] == {"driver": "Install"}
-    assert production.one(POOL, "azure-gpu").inputs["gpuProfile"] == {"driver": "None"}
-
-
 def test_another_size_replaces_the_pool_but_not_the_cluster(spot: Program) -> None:
     assert {"vmSize", "osDiskType", "scaleSetPriority"} <= set(spot.one(POOL).replaced_on)
     assert spot.one(CLUSTER).replaced_on == ()
-
-
-def test_the_cluster_vouches_for_its_accounts(spot: Program) -> None:
-    cluster = spot.one(CLUSTER).inputs
-    assert cluster["oidcIssuerProfile"] == {"enabled": True}
-    assert cluster["securityProfile"]["workloadIdentity"] == {"enabled": True}
-
-
-def test_only_pods_of_jobs_are_the_identity_for_jobs(spot: Program) -> None:
-    trust = spot.one("azure-native:managedidentity:FederatedIdentityCredential").inputs
-    assert trust["resourceName"] == "azure-jobs"
-    assert trust["subject"] == "system:serviceaccount:slipway-jobs:slipway-job"
-    assert trust["issuer"] == "https://issuer.example.org/"
-    assert trust["audiences"] == ["api://AzureADTokenExchange"]
-
-
-def test_people_are_known_by_entra_and_there_is_no_other_administrator(spot: Program) -> None:
-    cluster = spot.one(CLUSTER).inputs
-    assert cluster["aadProfile"] == {
-        "managed": True,
-        "enableAzureRBAC": True,
-        "adminGroupObjectIDs": [GROUP],
-    }
-    assert cluster["disableLocalAccounts"] is True
-    assert cluster["enableRBAC"] is True
-
-
-def test_the_api_server_answers_only_the_authorized_ranges(spot: Program) -> None:
-    assert spot.one(CLUSTER).inputs["apiServerAccessProfile"] == {
-        "authorizedIPRanges": ["198.51.100.0/24", "192.0.2.7/32"],
-        "disableRunCommand": True,
-    }
-
-
-def test_a_private_cluster_has_no_public_address(production: Program) -> None:
-    assert production.one(CLUSTER).inputs["apiServerAccessProfile"] == {
-        "enablePrivateCluster": True,
-        "enablePrivateClusterPublicFQDN": False,
-        "privateDNSZone": "system",
-        "disableRunCommand": True,
-    }
-
-
-def test_the_registry_has_no_admin_user_and_no_anonymous_pull(spot: Program) -> None:
-    registry = spot.one(REGISTRY).inputs
-    assert registry["adminUserEnabled"] is False
-    assert registry["anonymousPullEnabled"] is False
 
 
 def test_nodes_may_pull_images_and_nothing_else(spot: Program) -> None:
@@ -361,15 +342,8 @@ def test_the_control_plane_may_use_the_subnet(spot: Program) -> None:
     assert granted in spot.needs(spot.one(CLUSTER))
 
 
-def test_storage_has_no_key_and_no_public_blob(spot: Program) -> None:
-    account = spot.one(ACCOUNT).inputs
-    assert account["allowSharedKeyAccess"] is False
-    assert account["allowBlobPublicAccess"] is False
-    assert account["enableHttpsTrafficOnly"] is True
-    assert account["minimumTlsVersion"] == "TLS1_2"
-    containers = spot.of(BLOBS)
-    assert {each.inputs["containerName"] for each in containers} == {"data", "artifacts"}
-    assert {each.inputs["publicAccess"] for each in containers} == {"None"}
+def test_storage_has_a_container_for_data_and_one_for_artifacts(spot: Program) -> None:
+    assert {each.inputs["containerName"] for each in spot.of(BLOBS)} == {"data", "artifacts"}
 
 
 def test_storage_answers_the_nodes_and_who_may_reach_the_cluster(spot: Program) -> None:
@@ -380,12 +354,6 @@ def test_storage_answers_the_nodes_and_who_may_reach_the_cluster(spot: Program) 
     # A single address is written without its prefix, which the firewall refuses.
     allowed = [each["iPAddressOrRange"] for each in rules["ipRules"]]
     assert allowed == ["198.51.100.0/24", "192.0.2.7"]
-
-
-def test_what_was_deleted_can_be_got_back_for_a_week(spot: Program) -> None:
-    service = spot.one("azure-native:storage:BlobServiceProperties").inputs
-    assert service["deleteRetentionPolicy"] == {"enabled": True, "days": 7}
-    assert service["containerDeleteRetentionPolicy"] == {"enabled": True, "days": 7}
 
 
 def test_jobs_read_data_and_write_artifacts_without_a_key(spot: Program) -> None:
@@ -409,9 +377,7 @@ def test_only_the_configured_principals_are_administrators(spot: Program) -> Non
     assert (kinds[ME], kinds[GROUP]) == ("User", "Group")
 
 
-def test_a_stack_without_gpus_declares_its_system_pool_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_gpus_only_the_system_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stack on AKS without GPUs is declared."""
     program = declared({**SPOT, "gpu": False}, tmp_path, monkeypatch, "mnist-gloo")
     assert program.of(POOL) == []
@@ -419,13 +385,8 @@ def test_a_stack_without_gpus_declares_its_system_pool_alone(
     assert PRIORITIES not in {each.name for each in program.resources}
 
 
-def test_without_any_named_the_caller_is_the_administrator_where_one_is_known(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without `admins` the caller is the administrator.
-
-    An existing subnet that lacks what nodes need is refused before anything is created.
-    """
+def test_the_caller_is_the_default_admin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without `admins` the caller is the administrator."""
     nameless = {key: value for key, value in SPOT.items() if key != "admins"}
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     with pytest.raises(pulumi.RunError, match="your account can't be read: `az` is not install"):
@@ -440,9 +401,7 @@ def test_without_any_named_the_caller_is_the_administrator_where_one_is_known(
     assert "adminGroupObjectIDs" not in program.one(CLUSTER).inputs["aadProfile"]
 
 
-def test_diagnostic_logs_of_the_cluster_its_registry_and_its_storage_are_kept(
-    spot: Program,
-) -> None:
+def test_cluster_registry_and_storage_keep_diagnostic_logs(spot: Program) -> None:
     workspace = spot.one("azure-native:operationalinsights:Workspace")
     assert workspace.inputs["retentionInDays"] == 30
     assert workspace.inputs["workspaceCapping"] == {"dailyQuotaGb": 1}
@@ -451,17 +410,6 @@ def test_diagnostic_logs_of_the_cluster_its_registry_and_its_storage_are_kept(
     assert {each["workspaceId"] for each in kept.values()} == {f"{workspace.name}-id"}
     categories = {each["category"] for each in kept["azure-cluster"]["logs"] if each["enabled"]}
     assert {"kube-audit-admin", "guard", "cluster-autoscaler"} <= categories
-
-
-def test_the_budget_counts_the_nodes_which_are_in_another_resource_group(spot: Program) -> None:
-    budget = spot.one(BUDGET).inputs
-    assert budget["scope"] == f"/subscriptions/{ME}"
-    assert budget["filter"]["dimensions"] == {
-        "name": "ResourceGroupName",
-        "operator": "In",
-        "values": ["slipway-azure", "slipway-azure-nodes"],
-    }
-    assert spot.one(CLUSTER).inputs["nodeResourceGroup"] == "slipway-azure-nodes"
 
 
 def test_the_budget_alerts_before_and_when_it_is_spent(spot: Program) -> None:
@@ -486,9 +434,7 @@ def test_a_budget_can_be_declined(production: Program) -> None:
     assert production.of(BUDGET) == []
 
 
-def test_a_production_stack_is_protected_from_pulumi_and_from_everybody_else(
-    production: Program,
-) -> None:
+def test_production_is_protected_from_pulumi_and_everybody_else(production: Program) -> None:
     unprotected = [each.type for each in azure(production) if not each.protected]
     # What is removed first, on the way to a stack that can be destroyed.
     assert unprotected == [LOCK]
@@ -501,13 +447,6 @@ def test_a_stack_for_trying_out_can_be_thrown_away(spot: Program) -> None:
     assert spot.of(LOCK) == []
 
 
-def test_a_promise_of_uptime_is_paid_for_in_production_alone(
-    spot: Program, production: Program
-) -> None:
-    assert spot.one(CLUSTER).inputs["sku"] == {"name": "Base", "tier": "Free"}
-    assert production.one(CLUSTER).inputs["sku"] == {"name": "Base", "tier": "Standard"}
-
-
 def test_the_kubeconfig_logs_in_as_the_person_and_has_no_key_in_it(spot: Program) -> None:
     text = spot.one("pulumi:providers:kubernetes").inputs["kubeconfig"]["value"]
     (user,) = yaml.safe_load(text)["users"]
@@ -516,18 +455,14 @@ def test_the_kubeconfig_logs_in_as_the_person_and_has_no_key_in_it(spot: Program
     assert user["user"]["exec"]["args"][-2:] == ["--tenant-id", GROUP]
 
 
-def test_the_administrators_kubeconfig_is_used_only_when_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_adminkubeconfig_only_when_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = declared({**SPOT, "adminKubeconfig": True}, tmp_path, monkeypatch)
     assert program.one(CLUSTER).inputs["disableLocalAccounts"] is False
     provider = program.one("pulumi:providers:kubernetes")
     assert provider.inputs["kubeconfig"]["value"] == "an admin's"
 
 
-def test_nothing_is_made_in_the_cluster_before_it_has_nodes_and_lets_the_person_in(
-    spot: Program,
-) -> None:
+def test_the_cluster_first_has_nodes_and_lets_the_person_in(spot: Program) -> None:
     access = spot.one(ACCESS)
     rights = {each.urn for each in spot.of(ROLE)}
     assert {spot.one(CLUSTER).urn, spot.one(POOL).urn, *rights} <= spot.needs(access)
@@ -535,33 +470,6 @@ def test_nothing_is_made_in_the_cluster_before_it_has_nodes_and_lets_the_person_
     assert objects
     for each in objects:
         assert access.urn in spot.needs(each), each.urn
-
-
-def test_the_preview_knows_every_setting_that_replaces_the_cluster(spot: Program) -> None:
-    assert spot.one(ACCESS).inputs["fixed"] == {
-        "name": "slipway-azure",
-        "resourceGroup": "slipway-azure",
-        "location": "westeurope",
-        "network.pods": "10.244.0.0/16",
-        "network.services": "10.41.0.0/16",
-    }
-
-
-def test_nodes_get_new_images_in_hours_that_are_known_and_no_other_kubernetes(
-    spot: Program,
-) -> None:
-    """AKS replaces node images in known hours only."""
-    upgrades = spot.one(CLUSTER).inputs["autoUpgradeProfile"]
-    assert upgrades == {"nodeOSUpgradeChannel": "NodeImage", "upgradeChannel": "none"}
-    hours = spot.one("azure-native:containerservice:MaintenanceConfiguration").inputs
-    # AKS takes the hours of node images from the one of this name.
-    assert hours["configName"] == "aksManagedNodeOSUpgradeSchedule"
-    assert hours["maintenanceWindow"] == {
-        "durationHours": 4,
-        "startTime": "02:00",
-        "utcOffset": "+00:00",
-        "schedule": {"weekly": {"dayOfWeek": "Sunday", "intervalWeeks": 1}},
-    }
 
 
 def test_the_cluster_stays_the_same_when_its_kubeconfig_changes(spot: Program) -> None:

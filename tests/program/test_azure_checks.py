@@ -12,9 +12,7 @@ before_update = checks.before_update
 
 
 @pytest.mark.parametrize("stack", ["azure", "azure-stack"])
-def test_an_update_of_a_stack_as_it_is_committed_declares_nothing(
-    stack: str, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_templates_declare_nothing(stack: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     declared: list[str] = []
     register = pulumi.Resource.__init__
 

@@ -42,10 +42,7 @@ def component() -> Program:
 def test_its_manifests_are_those_of_this_repositorys_program(
     component: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A component declares what this repository's program does, in Python and YAML.
-
-    Secrets stay secret.
-    """
+    """A component declares what this repository's program does, in Python and YAML."""
     file = tmp_path / "dev.yaml"
     config = {f"slipway:{key}": value for key, value in SETTINGS.items()}
     file.write_text(yaml.safe_dump({"config": config}))
@@ -68,9 +65,7 @@ def test_all_of_it_is_below_the_component_and_called_after_it(component: Program
         assert each == top or each.name.startswith("training-")
 
 
-def test_its_outputs_are_those_of_a_stack_and_the_kubeconfig_is_a_secret(
-    component: Program,
-) -> None:
+def test_the_outputs_are_a_stacks_and_the_kubeconfig_is_secret(component: Program) -> None:
     outputs = component.outputs
     assert outputs.keys() == {"jobs", "cluster", "kubeconfig", "skipped", "notRun"}
     assert outputs["jobs"]["mine"]["accuracy"] == 0.98
@@ -130,9 +125,7 @@ def test_a_secret_where_it_would_be_stored_in_plain_text_is_refused_without_its_
 
 @pytest.mark.parametrize("content", [UNKNOWN, {"clusters": UNKNOWN}])
 @pytest.mark.parametrize("secrets", [UNKNOWN, {"token": UNKNOWN, "hook": UNKNOWN}])
-def test_a_cluster_that_is_still_to_be_made_is_previewed_with_what_it_will_get(
-    content: Any, secrets: Any
-) -> None:
+def test_a_cluster_still_to_be_made_is_previewed_as_it_will_be(content: Any, secrets: Any) -> None:
     images = {name: f"example.org/{name}:1" for name in ("trainer", "trainingOperator", "tcpWait")}
     cluster = {"kind": "kubeconfig", "kubeconfig": content, "images": images}
     settings = {**SETTINGS, "cluster": cluster, "notify": {"url": {"config": "hook"}}}
@@ -142,9 +135,7 @@ def test_a_cluster_that_is_still_to_be_made_is_previewed_with_what_it_will_get(
     assert program.one("slipway:infra:OperatorReady").inputs["deployment"] == "training-operator"
 
 
-def test_a_preview_of_what_is_not_known_yet_says_so_and_declares_nothing(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_preview_of_unknown_settings_declares_nothing(caplog: pytest.LogCaptureFixture) -> None:
     jobs = {"mine": {"script": "tests/policy/scripts/plain.py", "args": ["--data", UNKNOWN]}}
     program = construct({**SETTINGS, "jobs": jobs}, dry_run=True)
     assert [each.type for each in program.resources] == [TRAINING]

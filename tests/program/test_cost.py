@@ -63,9 +63,7 @@ def test_a_preview_shows_costs_only_for_paid_pools(
         assert ("GPU" in line) == (pool.gpus > 0)
 
 
-def test_the_azure_stack_of_this_repository_has_a_price_for_all_of_its_nodes(
-    said: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_azures_stack_has_all_prices(said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     (template,) = (each for each in STACKS if each.stem == "azure")
     previewed(template, monkeypatch)
     assert "no price for such" not in said[0]

@@ -22,9 +22,7 @@ from jobs.model.parts import Volume
 from tests.program.declared import Program, executed
 
 JOB = TrainingJob(
-    name="mine",
-    script="train.py",
-    volumes={"data": Volume(host_path="/data", mount_path="/data")},
+    name="mine", script="train.py", volumes={"data": Volume(host_path="/data", mount_path="/data")}
 )
 SCRIPT = {
     "apiVersion": "v1",

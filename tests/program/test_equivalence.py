@@ -97,21 +97,14 @@ def test_every_kind_of_cluster_is_compared(rendered: dict[str, Manifests]) -> No
 
 @pytest.mark.parametrize("kind", sorted(CLUSTERS.keys() - {"embedded"}))
 @pytest.mark.parametrize("job", JOBS)
-def test_a_job_is_the_same_on_every_cluster(
-    rendered: dict[str, Manifests], kind: str, job: str
-) -> None:
-    """A job's manifest is the same on every kind of cluster but for an allow-list.
-
-    A stray difference is found.
-    """
+def test_a_job_is_equal_on_all_kinds(rendered: dict[str, Manifests], kind: str, job: str) -> None:
+    """A job's manifest is the same on every kind of cluster but for an allow-list."""
     assert strays(rendered[kind][job], rendered["embedded"][job]) == []
 
 
 @pytest.mark.parametrize("kind", ["azure-stack", "kubeconfig"])
 @pytest.mark.parametrize("job", GPU_JOBS)
-def test_a_job_with_gpus_is_the_same_on_every_cluster_that_has_some(
-    rendered: dict[str, Manifests], kind: str, job: str
-) -> None:
+def test_a_gpu_job_is_equal_everywhere(rendered: dict[str, Manifests], kind: str, job: str) -> None:
     assert strays(rendered[kind][job], rendered["aks"][job]) == []
 
 
@@ -136,10 +129,7 @@ def container(job: dict[str, Any]) -> dict[str, Any]:
     ("spoil", "path"),
     [
         (lambda job: job["spec"].update(nprocPerNode="2"), "spec.nprocPerNode"),
-        (
-            lambda job: pod(job).update(hostNetwork=True),
-            f"{POD}.hostNetwork",
-        ),
+        (lambda job: pod(job).update(hostNetwork=True), f"{POD}.hostNetwork"),
         (
             lambda job: container(job)["args"].append("--deterministic"),
             f"{CONTAINER}.args[--deterministic]",
@@ -152,10 +142,7 @@ def container(job: dict[str, Any]) -> dict[str, Any]:
             lambda job: container(job)["resources"]["requests"].update(cpu="7"),
             f"{CONTAINER}.resources.requests.cpu",
         ),
-        (
-            lambda job: container(job)["securityContext"].clear(),
-            f"{CONTAINER}.securityContext",
-        ),
+        (lambda job: container(job)["securityContext"].clear(), f"{CONTAINER}.securityContext"),
         (
             lambda job: job["spec"]["pytorchReplicaSpecs"].pop("Worker"),
             "spec.pytorchReplicaSpecs.Worker.replicas",

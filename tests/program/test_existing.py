@@ -96,9 +96,7 @@ def test_the_gate_knows_whose_operator_it_waits_for(declaring: Declaring) -> Non
     assert "deployment" not in ready
 
 
-def test_with_an_existing_operator_the_namespace_admits_its_init_container(
-    declaring: Declaring,
-) -> None:
+def test_an_existing_operators_namespace_admits_the_init_container(declaring: Declaring) -> None:
     program = declaring(THEIRS)
     labels = program.one("kubernetes:core/v1:Namespace").inputs["metadata"]["labels"]
     levels = {each.rpartition("/")[2]: level for each, level in labels.items()}
@@ -106,9 +104,7 @@ def test_with_an_existing_operator_the_namespace_admits_its_init_container(
     assert "shared" not in program.one(READY).inputs
 
 
-def test_where_there_is_no_operator_it_is_installed_and_bears_the_stacks_mark(
-    declaring: Declaring,
-) -> None:
+def test_a_missing_operator_is_installed_with_the_stacks_mark(declaring: Declaring) -> None:
     program = declaring(Found(deployed=()))
     definition = "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"
     unique = [*program.of("kubernetes:core/v1:Namespace"), program.one(definition)]
@@ -124,9 +120,7 @@ def test_where_there_is_no_operator_it_is_installed_and_bears_the_stacks_mark(
     assert [each["image"] for each in containers["containers"]] == [IMAGES["trainingOperator"]]
 
 
-def test_a_binding_comes_after_its_role_whose_rights_the_api_server_looks_up(
-    declaring: Declaring,
-) -> None:
+def test_a_binding_comes_after_its_role(declaring: Declaring) -> None:
     program = declaring(Found(deployed=()))
     group = "kubernetes:rbac.authorization.k8s.io/v1"
     bindings = [*program.of(f"{group}:RoleBinding"), *program.of(f"{group}:ClusterRoleBinding")]
@@ -144,9 +138,7 @@ def test_images_that_are_there_are_neither_built_nor_pushed(declaring: Declaring
     assert images == {IMAGES["trainer"]}
 
 
-def test_the_kubeconfig_is_a_secret_and_the_cluster_is_known_by_its_address(
-    declaring: Declaring,
-) -> None:
+def test_the_kubeconfig_is_secret_and_the_cluster_known_by_address(declaring: Declaring) -> None:
     program = declaring(THEIRS, namespace="team-a")
     for type_token in (PROVIDER, READY, JOB):
         assert program.one(type_token).inputs["kubeconfig"] == secret("a kubeconfig"), type_token
@@ -190,9 +182,7 @@ def test_a_second_stack_beside_an_installed_operator_is_refused(
     assert seen == []
 
 
-def test_by_the_mark_on_the_jobs_account_another_stack_sees_whose_the_namespace_is(
-    declaring: Declaring,
-) -> None:
+def test_the_jobs_account_marks_whose_the_namespace_is(declaring: Declaring) -> None:
     (account,) = declaring(THEIRS, namespace="team-a").of("kubernetes:core/v1:ServiceAccount")
     assert account.inputs["metadata"]["annotations"]["slipway.dev/stack"].endswith("/mine")
 
@@ -203,9 +193,7 @@ def test_the_operators_deployment_bears_the_stacks_mark(declaring: Declaring) ->
     assert deployment["annotations"]["slipway.dev/stack"].endswith("/mine")
 
 
-def test_nodes_pull_with_the_registrys_own_entry_and_no_other(
-    declaring: Declaring, tmp_path: Path
-) -> None:
+def test_nodes_pull_with_the_registrys_entry_alone(declaring: Declaring, tmp_path: Path) -> None:
     entry = {"auth": base64.b64encode(b"puller:canary").decode()}
     other = {"auth": base64.b64encode(b"me:of-another").decode()}
     file = tmp_path / "config.json"
@@ -234,9 +222,7 @@ def test_where_the_registry_asks_for_no_login_there_is_no_secret(declaring: Decl
     assert "imagePullSecrets" not in account.inputs
 
 
-def test_missing_credentials_are_reported_with_the_setting(
-    declaring: Declaring, tmp_path: Path
-) -> None:
+def test_missing_credentials_name_their_setting(declaring: Declaring, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     registry = {"server": "registry.example", "credentials": str(tmp_path / "config.json")}
     with pytest.raises(

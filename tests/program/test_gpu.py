@@ -52,9 +52,7 @@ def names(program: Program, kind: str) -> set[str]:
     return {each.name for each in program.of(kind)}
 
 
-def test_the_device_plugin_is_there_before_gpus_are_ready_and_those_before_a_gpu_job(
-    declared: Declare,
-) -> None:
+def test_a_gpu_job_waits_for_gpus_and_those_for_the_device_plugin(declared: Declare) -> None:
     program = declared({"mnist-nccl": {}})
     ready, plugin = program.one(READY), program.one(DAEMONS)
     assert plugin.urn in program.needs(ready)
@@ -82,9 +80,7 @@ def test_the_device_plugin_comes_out_of_a_private_registry_that_has_it(declared:
     assert places["slipway-gpu"].urn in program.needs(program.one(DAEMONS))
 
 
-def test_slipway_skips_the_device_plugin_that_the_cluster_provides(
-    declared: Declare,
-) -> None:
+def test_the_device_plugin_of_the_cluster_is_not_installed_again(declared: Declare) -> None:
     program = declared({"mnist-nccl": {}}, plugin=False)
     assert program.of(DAEMONS) == []
     assert "slipway-gpu" not in names(program, NAMESPACES)
@@ -99,9 +95,7 @@ def test_a_job_with_gpus_gets_selector_tolerations_and_variables(declared: Decla
     assert run.inputs["job"]["startTimeout"] == 1800
 
 
-def test_the_least_utilization_of_its_gpus_is_an_input_of_the_run_where_it_is_set(
-    declared: Declare,
-) -> None:
+def test_the_least_gpu_utilization_is_an_input_where_it_is_set(declared: Declare) -> None:
     limited = declared({"mnist-nccl": {"minGpuUtilization": 20}}).one(RUN)
     unset = declared({"mnist-nccl": {}}).one(RUN)
     assert limited.inputs["job"] == {**unset.inputs["job"], "minGpuUtilization": 20}
@@ -118,9 +112,7 @@ def test_the_output_cuda_says_that_nothing_is_verified_and_why(declared: Declare
     assert program.outputs["cuda"] == {"state": "unverified", "reason": "nobody looked"}
 
 
-def test_a_job_that_calculated_on_a_gpu_verifies_it(
-    declared: Declare, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_on_a_gpu_verifies_it(declared: Declare, monkeypatch: pytest.MonkeyPatch) -> None:
     make = _Mocks.new_resource
 
     def on_gpu(mocks: _Mocks, args: Any) -> tuple[str | None, dict[str, Any]]:
@@ -136,9 +128,7 @@ def test_a_job_that_calculated_on_a_gpu_verifies_it(
     assert found == {"state": "verified", "by": "job mnist-nccl", "device_name": "Tesla T4"}
 
 
-def test_a_stack_without_gpus_has_no_such_output(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_such_output_without_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     template = tmp_path / "dev.yaml"
     config = {"slipway:cluster": {"kind": "embedded"}, "slipway:jobs": {"a": PLAIN}}
     template.write_text(yaml.safe_dump({"config": config}))

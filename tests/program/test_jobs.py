@@ -86,6 +86,8 @@ def test_a_script_is_a_config_map_that_is_there_before_its_run(program: Program)
     (volume,) = (each for each in pod(run)["volumes"] if each["name"] == "script")
     assert volume["configMap"]["name"] == script.inputs["metadata"]["name"] == script.name
     assert {"key": "lib_net.py", "path": "lib/net.py"} in volume["configMap"]["items"]
+    mount = {"name": "script", "mountPath": "/opt/script", "readOnly": True}
+    assert mount in container(run)["volumeMounts"]
     assert container(run)["command"][-1] == "/opt/script/train.py"
     assert container(run)["args"] == ["--data-dir", "/data", "--epochs", "1"]
     assert container(run)["image"] == "localhost/slipway-trainer:0"
@@ -126,9 +128,7 @@ def test_a_built_image_is_run_by_its_digest(program: Program) -> None:
     assert not {"command", "args"} & container(run).keys()
 
 
-def test_packages_are_an_image_over_the_trainers_that_the_script_runs_in(
-    declared: Declare,
-) -> None:
+def test_packages_are_an_image_over_the_trainers(declared: Declare) -> None:
     listed = "tests/policy/scripts/requirements.txt"
     fetched = {"url": "https://pictures.example/all.tar", "sha256": "0" * 64}
     program = declared(
@@ -149,9 +149,7 @@ def test_packages_are_an_image_over_the_trainers_that_the_script_runs_in(
     assert "/opt/script/plain.py" in container(program.one(RUN, "mine"))["command"]
 
 
-def test_a_secret_of_the_configuration_is_a_secret_of_the_job_before_its_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_secret_is_there_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     env = {"TOKEN": {"config": "hfToken"}}
     template = configuration({"mine": {"script": PLAIN, "env": env}}, tmp_path)
     program = declare(template, monkeypatch, {"slipway:hfToken": "told-to-nobody"})
@@ -225,9 +223,7 @@ def runs_before(program: Program, name: str) -> set[str]:
     return {each.name for each in (*program.of(RUN), *program.of(GATE)) if each.urn in needs}
 
 
-def test_jobs_that_do_not_fit_side_by_side_wait_until_others_have_ended(
-    declared: Declare, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_jobs_that_do_not_fit_take_turn(declared: Declare, monkeypatch: pytest.MonkeyPatch) -> None:
     times, small = Times(monkeypatch), {"script": PLAIN, "cpu": "400m"}
     program = declared({"a": small, "b": small, "c": small, "mnist-gloo": {}})
     assert times.before("a") == times.before("b") == set()
@@ -237,9 +233,7 @@ def test_jobs_that_do_not_fit_side_by_side_wait_until_others_have_ended(
     assert all(runs_before(program, name) == set() for name in ("a", "b", "c", "mnist-gloo"))
 
 
-def test_a_job_starts_after_those_that_it_needs_have_passed_their_gates(
-    declared: Declare,
-) -> None:
+def test_a_job_starts_after_the_gates_of_those_that_it_needs(declared: Declare) -> None:
     tiny = {"script": PLAIN, "cpu": "100m", "memory": "128Mi"}
     taken = {"net": {"job": "b", "artifact": "net.pt"}}
     program = declared(
@@ -256,9 +250,7 @@ def test_a_job_starts_after_those_that_it_needs_have_passed_their_gates(
     assert runs_before(program, "c") == set()
 
 
-def test_a_run_has_the_artifacts_that_it_takes_and_the_volume_that_they_lie_in(
-    declared: Declare, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_mounts_what_it_takes(declared: Declare, monkeypatch: pytest.MonkeyPatch) -> None:
     net = {"url": "file:///results/r/net.pt", "sha256": "1"}
     left = {"state": "Succeeded", "accuracy": 0.98, "artifacts": {"net.pt": {**net, "bytes": 9}}}
     monkeypatch.setitem(mocked.OUTPUTS, RUN, {"result": left})
@@ -280,9 +272,7 @@ def test_a_run_has_the_artifacts_that_it_takes_and_the_volume_that_they_lie_in(
     assert {"claimName": "train-results"} in claims
 
 
-def test_jobs_that_fetch_data_share_one_cache_which_goes_with_the_last_of_them(
-    declared: Declare,
-) -> None:
+def test_jobs_with_data_share_a_cache_that_goes_with_the_last(declared: Declare) -> None:
     tiny = {"script": PLAIN, "cpu": "100m", "memory": "128Mi"}
     data = {"url": "https://example.org/pictures.tar", "sha256": "a" * 64}
     program = declared({"a": {**tiny, "data": data}, "b": {**tiny, "data": data}, "c": tiny})
@@ -296,9 +286,7 @@ def test_jobs_that_fetch_data_share_one_cache_which_goes_with_the_last_of_them(
     assert cache.inputs["manifest"]["metadata"]["annotations"]["slipway.dev/kept"] == "false"
 
 
-def test_a_job_that_was_not_run_has_no_result(
-    declared: Declare, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_not_run_has_no_result(declared: Declare, monkeypatch: pytest.MonkeyPatch) -> None:
     register = mocks.MockMonitor.RegisterResource
 
     def failing(monitor: mocks.MockMonitor, request: Any) -> Any:
@@ -318,9 +306,7 @@ def test_a_job_that_was_not_run_has_no_result(
     assert f"job b did not run: {reason}" in told
 
 
-def test_the_outputs_leave_out_what_the_error_of_a_failed_job_shows(
-    declared: Declare, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_outputs_leave_out_failure_logs(declared: Declare, monkeypatch: pytest.MonkeyPatch) -> None:
     make = _Mocks.new_resource
     failure = {"rank": 1, "exit_code": 3, "log": ["x"], "previous_log": ["y"], "events": []}
     failed = {"state": "Failed", "reason": "rank 1 exited with code 3", "failure": failure}

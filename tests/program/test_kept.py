@@ -59,13 +59,8 @@ def elsewhere(declaring: Declaring, monkeypatch: pytest.MonkeyPatch) -> Declarin
 
 
 @pytest.mark.parametrize("kind", [{"kind": "embedded"}, {"kind": "kind"}, {"kind": "minikube"}])
-def test_on_one_node_every_job_keeps_its_files_on_a_volume(
-    declaring: Declaring, kind: dict[str, Any]
-) -> None:
-    """Files are kept on one volume where all nodes for jobs can use it.
-
-    On AKS they are kept in the stack's account; elsewhere nowhere, with a message.
-    """
+def test_one_nodes_jobs_keep_files_on_a_volume(declaring: Declaring, kind: dict[str, Any]) -> None:
+    """Files are kept on one volume where all nodes for jobs can use it."""
     program = declaring(kind)
     claim, job = program.one(CLAIM), program.one(JOB)
     assert claim.name == "slipway-kept"
@@ -91,9 +86,7 @@ def test_a_stack_may_keep_nothing(declaring: Declaring) -> None:
     assert "SLIPWAY_KEPT" not in variables(program.one(JOB))
 
 
-def test_on_several_nodes_nothing_is_kept_unless_all_of_them_can_use_the_volume(
-    declaring: Declaring, said: list[str]
-) -> None:
+def test_files_are_kept_where_all_nodes_reach_them(declaring: Declaring, said: list[str]) -> None:
     cluster = {"kind": "kind", "workers": 2}
     program = declaring(cluster)
     assert program.of(CLAIM) == []
@@ -138,9 +131,7 @@ def test_an_existing_cluster_without_a_volume_for_it_says_so(
     assert reason in text
 
 
-def test_on_an_existing_cluster_a_preview_says_that_the_claim_goes_with_the_stack(
-    elsewhere: Declaring, said: list[str]
-) -> None:
+def test_a_preview_says_down_deletes_the_claim(elsewhere: Declaring, said: list[str]) -> None:
     assert elsewhere(Found(default_class=True, nodes=1)).one(CLAIM).name == "slipway-kept"
     assert any("`make down` deletes" in each for each in said)
 
@@ -151,9 +142,7 @@ def test_a_claim_with_files_on_it_stays_when_the_cluster_grows(elsewhere: Declar
     assert elsewhere(Found(default_class=True, nodes=2, claim_of="others/x")).of(CLAIM) == []
 
 
-def test_checkpoints_are_on_that_volume_and_left_out_with_a_warning_where_there_is_none(
-    declaring: Declaring, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_checkpoints_need_the_volume(declaring: Declaring, monkeypatch: pytest.MonkeyPatch) -> None:
     warned: list[str] = []
     monkeypatch.setattr(pulumi.log, "warn", lambda text, *_, **__: warned.append(text))
     job = {"checkpoint": {"every": "10 min"}}

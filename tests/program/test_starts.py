@@ -128,9 +128,7 @@ def test_the_program_loads_no_client_and_no_class_of_an_object(root: Path) -> No
     assert too_many(ours, PROGRAM) == []
 
 
-def test_the_local_provider_loads_no_class_of_the_api(
-    root: Path, engine: str, tmp_path: Path
-) -> None:
+def test_the_local_provider_loads_no_api_class(root: Path, engine: str, tmp_path: Path) -> None:
     told = started([str(root / "infra/provider/pulumi-resource-slipway")], engine, tmp_path, OF_DEV)
     assert "jobs.observe.wait" in told
     assert too_many(told, PROVIDER) == []

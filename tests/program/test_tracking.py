@@ -40,13 +40,8 @@ def names(program: Program, type_: str) -> list[str]:
     return sorted(each.name for each in program.of(type_))
 
 
-def test_without_tracking_nothing_of_it_is_declared_or_built(
-    tmp_path: Path, machine: pytest.MonkeyPatch
-) -> None:
-    """Without `slipway:tracking` nothing is built and nothing declared.
-
-    Beside a server elsewhere nothing is installed.
-    """
+def test_without_tracking_nothing_is_declared(tmp_path: Path, machine: pytest.MonkeyPatch) -> None:
+    """Without `slipway:tracking` nothing is built and nothing declared."""
     program = declared(tmp_path, machine)
     assert names(program, IMAGE) == ["slipway-trainer"]
     assert names(program, CLAIM) == ["slipway-kept"]
@@ -54,13 +49,8 @@ def test_without_tracking_nothing_of_it_is_declared_or_built(
     assert "tracking" not in program.one(JOB).inputs
 
 
-def test_jobs_wait_for_the_tracking_server_and_get_its_address(
-    tmp_path: Path, machine: pytest.MonkeyPatch
-) -> None:
-    """Jobs start when the tracking server answers.
-
-    One that does not start ends `up` with what its pods show.
-    """
+def test_jobs_wait_for_the_tracking_server(tmp_path: Path, machine: pytest.MonkeyPatch) -> None:
+    """Jobs start when the tracking server answers."""
     program = declared(tmp_path, machine, {"kind": "mlflow"})
     job, ready = program.one(JOB), program.one(READY)
     assert names(program, IMAGE) == ["slipway-mlflow", "slipway-trainer"]
@@ -76,9 +66,7 @@ def test_jobs_wait_for_the_tracking_server_and_get_its_address(
     }
 
 
-def test_with_postgresql_its_password_is_made_once_and_is_a_secret(
-    tmp_path: Path, machine: pytest.MonkeyPatch
-) -> None:
+def test_postgresqls_password_is_made_once(tmp_path: Path, machine: pytest.MonkeyPatch) -> None:
     """PostgreSQL's password is made once, and encrypted in the state."""
     program = declared(tmp_path, machine, {"kind": "mlflow", "database": "postgresql"})
     assert names(program, IMAGE) == ["slipway-mlflow", "slipway-postgres", "slipway-trainer"]
@@ -113,19 +101,18 @@ def test_nothing_is_installed_for_a_server_elsewhere(
     assert program.one(JOB).inputs["tracking"] == expected
 
 
-def test_its_volume_is_of_the_class_that_the_stack_names(
-    tmp_path: Path, machine: pytest.MonkeyPatch
-) -> None:
+def test_its_volume_has_the_stacks_class(tmp_path: Path, machine: pytest.MonkeyPatch) -> None:
     outputs = {"slipway:outputs": {"storageClass": "fast"}}
     program = declared(tmp_path, machine, {"kind": "mlflow", "size": "5Gi"}, **outputs)
     spec = program.one(CLAIM, "slipway-tracking").inputs["manifest"]["spec"]
-    assert spec["storageClassName"] == "fast"
-    assert spec["resources"] == {"requests": {"storage": "5Gi"}}
+    assert spec == {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "fast",
+        "resources": {"requests": {"storage": "5Gi"}},
+    }
 
 
-def test_in_an_existing_cluster_a_preview_mentions_that_make_down_deletes_the_claim(
-    tmp_path: Path, machine: pytest.MonkeyPatch
-) -> None:
+def test_a_preview_says_down_deletes_the_claim(tmp_path: Path, machine: pytest.MonkeyPatch) -> None:
     messages: list[str] = []
     with machine.context() as patch:
         patch.setattr(pulumi.log, "info", lambda text, *_, **__: messages.append(text))

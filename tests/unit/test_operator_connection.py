@@ -36,9 +36,7 @@ def kubeconfig(server: str = "https://127.0.0.1:6443") -> str:
     )
 
 
-def test_the_credentials_are_there_to_read_and_no_file_is_made(
-    temporary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_credentials_need_no_file_to_read(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kubernetes.client.rest.RESTClientObject", MagicMock())
     configuration = connect(kubeconfig()).configuration
     assert Path(configuration.key_file or "").read_bytes() == b"a key"

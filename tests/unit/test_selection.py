@@ -17,9 +17,7 @@ THIS = "tests/unit/test_selection.py"
         ([THIS, "-m", "lnog"], pytest.ExitCode.NO_TESTS_COLLECTED),
     ],
 )
-def test_pytest_fails_when_nothing_is_selected(
-    selection: list[str], code: pytest.ExitCode, root: Path
-) -> None:
+def test_an_empty_selection_fails(selection: list[str], code: pytest.ExitCode, root: Path) -> None:
     # Without plugins, whose import would take most of the time.
     finished = subprocess.run(
         [sys.executable, "-m", "pytest", "--collect-only", "-q", *selection],
@@ -29,9 +27,7 @@ def test_pytest_fails_when_nothing_is_selected(
     assert finished.returncode == code, finished.stdout
 
 
-def test_no_folder_of_tests_is_left_out_for_its_name(
-    root: Path, pytestconfig: pytest.Config
-) -> None:
+def test_no_folder_of_tests_is_left_out(root: Path, pytestconfig: pytest.Config) -> None:
     """By default pytest looks into no folder that is named build."""
     folders = {part for file in (root / "tests").rglob("test_*.py") for part in file.parts}
     skipped = pytestconfig.getini("norecursedirs")

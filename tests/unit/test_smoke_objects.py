@@ -19,9 +19,7 @@ from tests.smoke.objects import came_before_start
     ],
     ids=["at the start", "later", "never ready", "liveness", "another reason", "volume"],
 )
-def test_what_a_start_took_two_tries_for_is_no_fault_once_the_pod_is_ready(
-    told: dict[str, str], ready: str, *, expected: bool
-) -> None:
+def test_a_second_try_at_start_is_fine(told: dict[str, str], ready: str, *, expected: bool) -> None:
     event = {
         "message": "Readiness probe failed: connection refused",
         "lastTimestamp": "2026-01-01T00:00:10Z",

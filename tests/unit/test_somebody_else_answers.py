@@ -30,9 +30,7 @@ def test_runs_there_cannot_be_asked_for(kubeconfig: str, monkeypatch: pytest.Mon
     submit.stop_all(kubeconfig, "slipway-jobs", Row())
 
 
-def test_a_claim_there_has_gone_with_its_cluster(
-    kubeconfig: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_claim_goes_with_its_cluster(kubeconfig: str, monkeypatch: pytest.MonkeyPatch) -> None:
     claim = {"metadata": {"namespace": "slipway-jobs", "name": "slipway-kept"}}
     monkeypatch.setenv("PULUMI_K8S_DELETE_UNREACHABLE", "true")
     ClaimHandler().delete({"manifest": claim, "kubeconfig": kubeconfig}, Row())

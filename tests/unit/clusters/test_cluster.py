@@ -1,6 +1,7 @@
 """What a kind of cluster promises, and the packages that only some kinds need."""
 
 import inspect
+import subprocess
 import sys
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -33,9 +34,7 @@ def test_the_packages_of_its_extra_can_be_imported(kind: Kind) -> None:
     assert str(kind.provision("a")) == "A"
 
 
-def test_without_them_the_command_that_installs_them_is_named(
-    kind: Kind, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_extra_names_its_command(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pulumi, "get_stack", lambda: "mine")
     with pytest.raises(pulumi.RunError) as refusal:
         kind.provision(None)
@@ -65,3 +64,12 @@ def test_whatever_a_kind_names_is_there(name: str) -> None:
         assert issubclass(kind.own.handler.load(), Handler)
         assert isinstance(kind.own.remove, Lazy)
         assert len(inspect.signature(kind.own.remove.load()).parameters) == 1
+
+
+@pytest.mark.parametrize("name", ["aks", "azure-stack"])
+def test_settings_are_read_without_azures_sdk(name: str, root: Path) -> None:
+    program = (
+        f"import sys; from clusters.kinds import CLUSTERS; CLUSTERS[{name!r}].settings.load(); "
+        "sys.exit(any(each.startswith('pulumi_azure') for each in sys.modules))"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=root, check=True)

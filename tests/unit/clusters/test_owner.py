@@ -32,9 +32,7 @@ def test_an_owner_file_damaged_by_a_crash_is_repaired(state: Path, content: byte
     assert (directory / "owner").read_text() == "slipway/dev"
 
 
-def test_a_note_that_was_cut_to_another_stacks_name_is_explained_with_the_command(
-    state: Path,
-) -> None:
+def test_a_note_cut_to_another_stacks_name_comes_with_the_command(state: Path) -> None:
     directory = torn(state / "clusters" / "dev", b"slipway/d")
     with pytest.raises(RuntimeError, match=f"there is no stack slipway/d: rm {directory}/owner$"):
         owner.require(directory, "slipway/dev")
@@ -80,9 +78,7 @@ def test_no_cluster_gets_the_name_that_its_tool_gives_by_default(kind: str) -> N
 
 
 @pytest.mark.parametrize("kind", ["kind", "minikube"])
-def test_a_stack_that_has_a_cluster_by_its_tools_default_name_keeps_it(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cluster_of_the_default_name_is_kept(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     own = CLUSTERS[kind].own
     assert own is not None
     owner.claim(own.directory(kind), f"slipway/{kind}")

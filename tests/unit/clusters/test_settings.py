@@ -96,9 +96,7 @@ def test_the_minimal_settings_are_all_required(kind: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "case"), cases("bad"))
-def test_wrong_settings_are_reported_together_with_key_value_and_allowed_values(
-    kind: str, case: dict[str, Any]
-) -> None:
+def test_wrong_settings_are_reported_together(kind: str, case: dict[str, Any]) -> None:
     """Wrong settings of every kind are told all at once with key, value and what is allowed."""
     assert case.keys() <= {"of", "change", "without", "says"}
     base = good(kind)[case.get("of", "least")]

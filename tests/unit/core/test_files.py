@@ -45,9 +45,7 @@ def test_who_waits_for_a_lock_reads_who_holds_it(holder: tuple[Path, int]) -> No
     os.kill(pid, 9)
 
 
-def test_the_limit_is_of_each_holder_and_not_of_the_queue(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_limit_is_each_holders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Parallel pushes wait for each other: the last one waits for all of them."""
     file, waited = tmp_path / "lock", list[str]()
     now = [0.0]
@@ -67,9 +65,7 @@ def test_the_limit_is_of_each_holder_and_not_of_the_queue(
         assert waited == [f"process {number}" for number in range(5)]
 
 
-def test_a_full_disk_is_reported_with_the_file_being_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_descriptor: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 

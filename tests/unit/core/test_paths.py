@@ -36,9 +36,7 @@ def test_the_checkout_is_the_one_that_is_tested(root: Path) -> None:
     assert root == paths.CHECKOUT
 
 
-def test_another_lock_file_means_another_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_lock_is_another_venv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "CHECKOUT", tmp_path)
     lock = tmp_path / "requirements.lock"
     lock.write_text("a==1")
@@ -49,9 +47,7 @@ def test_another_lock_file_means_another_environment(
     assert paths.venv_dir() != first
 
 
-def test_another_python_means_another_environment(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_another_python_is_another_venv(monkeypatch: pytest.MonkeyPatch) -> None:
     first = paths.venv_dir()
     monkeypatch.setattr("core.paths.sys.version_info", (3, 99, 0))
     assert paths.venv_dir() != first

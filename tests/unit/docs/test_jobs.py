@@ -149,9 +149,7 @@ def test_an_example_is_a_job(example: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("example", examples(), ids=" ".join)
-def test_an_example_without_gpus_fits_a_small_machine(
-    example: dict[str, Any],
-) -> None:
+def test_an_example_without_gpus_fits_a_small_machine(example: dict[str, Any]) -> None:
     found = read(example, "slipway:jobs", SMALL)
     needs_gpus = any(job.backend == "nccl" for job in found.jobs)
     assert bool(found.problems) == needs_gpus, found.problems

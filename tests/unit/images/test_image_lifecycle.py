@@ -74,9 +74,7 @@ def _state(of: Handler, inputs: Properties) -> Properties:
 class TestEitherImage:
     """What holds for every image."""
 
-    def test_it_is_built_once_and_then_unchanged(
-        self, of: Handler, machine: Machine, context: Path
-    ) -> None:
+    def test_it_is_built_once_only(self, of: Handler, machine: Machine, context: Path) -> None:
         inputs = _inputs(of, context)
         state = _state(of, inputs)
         assert of.diff(state, inputs, Listener()) == []
@@ -86,9 +84,7 @@ class TestEitherImage:
             key: state[key] for key in of.outputs
         }
 
-    def test_one_that_the_node_lost_comes_back(
-        self, of: Handler, machine: Machine, context: Path
-    ) -> None:
+    def test_a_lost_one_comes_back(self, of: Handler, machine: Machine, context: Path) -> None:
         inputs = _inputs(of, context)
         state = _state(of, inputs)
         machine.images.clear()
@@ -96,18 +92,14 @@ class TestEitherImage:
         of.update(state, inputs, Listener())
         assert state["reference"] in machine.images
 
-    def test_a_node_that_is_down_has_lost_nothing(
-        self, of: Handler, machine: Machine, context: Path
-    ) -> None:
+    def test_a_node_down_lost_nothing(self, of: Handler, machine: Machine, context: Path) -> None:
         inputs = _inputs(of, context)
         state = _state(of, inputs)
         machine.is_up = False
         assert of.diff(state, inputs, Listener()) == []
         of.delete(state, Listener())
 
-    def test_new_content_takes_the_place_of_the_old(
-        self, of: Handler, machine: Machine, context: Path
-    ) -> None:
+    def test_new_content_replaces_old(self, of: Handler, machine: Machine, context: Path) -> None:
         state = _state(of, _inputs(of, context))
         (context / "train.py").touch()
         inputs = _inputs(of, context)
@@ -182,9 +174,7 @@ def test_nothing_is_known_before_the_trainers_image_is(context: Path) -> None:
     assert of.preview(None, inputs, inputs, Listener()) == dict.fromkeys(of.outputs, UNKNOWN)
 
 
-def test_a_preview_says_what_is_built_and_from_what_where_that_is_new(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_preview_says_what_is_built_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And what the last build of packages took, of whatever job; nothing where it is there."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     (tmp_path / "needs.txt").write_text("einops==0.8.1\n")
@@ -207,9 +197,7 @@ def test_a_preview_says_what_is_built_and_from_what_where_that_is_new(
     assert seen.lines[-1].endswith("needs.txt: it is in the cache")
 
 
-def test_a_preview_says_what_a_build_takes_where_there_will_be_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_preview_says_what_a_build_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     of, seen = ImageHandler(), Listener()
     inputs = {**MLFLOW.inputs, "target": _TARGET}
@@ -235,6 +223,7 @@ def test_a_preview_refuses_what_cannot_be_built(
     inputs = {"name": "mine", "context": folder, "dockerfile": dockerfile, "contentHash": ""}
     (failure,) = JobImageHandler().check(inputs)
     assert failure.key == named
+    assert str(Path(folder, dockerfile) if named == "dockerfile" else folder) in failure.text
 
 
 @pytest.mark.parametrize("spec", IMAGES, ids=lambda spec: spec.name)
@@ -292,9 +281,7 @@ def test_two_checkouts_keep_their_images_of_the_same_name(tmp_path: Path) -> Non
 
 
 @pytest.mark.usefixtures("cache")
-def test_an_image_goes_from_the_cache_with_the_next_build_once_no_stack_has_it(
-    tmp_path: Path,
-) -> None:
+def test_an_image_that_no_stack_has_leaves_the_cache(tmp_path: Path) -> None:
     lists = [tmp_path / f"{number}.txt" for number in range(5)]
     for number, listed in enumerate(lists):
         listed.write_text(f"einops==0.{number}\n")

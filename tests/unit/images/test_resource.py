@@ -25,9 +25,7 @@ def declared(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Mapping[str, An
     return made
 
 
-def test_each_is_declared_once_and_only_for_the_jobs_that_need_it(
-    declared: list[tuple[str, Mapping[str, Any]]],
-) -> None:
+def test_only_jobs_that_need_it_declare_it(declared: list[tuple[str, Mapping[str, Any]]]) -> None:
     images = TrainerImages(_TARGET)
     assert declared == []
     for _ in range(2):
@@ -46,9 +44,7 @@ def test_each_is_declared_once_and_only_for_the_jobs_that_need_it(
     assert [name for name, _ in declared[1:]] == ["slipway-trainer-cifar", "slipway-trainer-cuda"]
 
 
-def test_one_that_is_there_is_run_and_started_from_by_the_name_it_has(
-    declared: list[tuple[str, Mapping[str, Any]]],
-) -> None:
+def test_a_prebuilt_image_keeps_its_name(declared: list[tuple[str, Mapping[str, Any]]]) -> None:
     target = {"kind": "there", "trainerCuda": "example.org/cuda:1", "otherwise": _TARGET}
     images = TrainerImages(target)
     cuda = images.provide(images.spec(gpus=True))

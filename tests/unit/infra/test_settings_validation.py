@@ -74,9 +74,7 @@ def only_problem(document: dict[str, Any]) -> Problem:
         ({"siez": 1}, "it.siez", 'there is no such key; did you mean "size"?'),
     ],
 )
-def test_each_problem_names_key_value_and_what_is_allowed(
-    document: dict[str, Any], key: str, text: str
-) -> None:
+def test_each_problem_says_what_is_allowed(document: dict[str, Any], key: str, text: str) -> None:
     problem = only_problem(document)
     assert problem.key == key
     assert problem.text.startswith(text)

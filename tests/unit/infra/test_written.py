@@ -35,9 +35,7 @@ def found(tmp_path: Path, line: str, value: object, field: str = "args") -> list
 
 
 @pytest.mark.parametrize("text", READ)
-def test_a_value_that_is_read_as_another_one_is_named_with_what_to_write(
-    tmp_path: Path, text: str
-) -> None:
+def test_a_value_read_as_another_is_named_with_the_remedy(tmp_path: Path, text: str) -> None:
     (problem,) = found(tmp_path, text, READ[text])
     assert problem.startswith(f"slipway:jobs.mine.args[1]: {text} is read as ")
     assert problem.endswith(f"put it in quotes: {json.dumps(text)}")
@@ -57,9 +55,7 @@ def test_a_number_may_be_spelt_in_any_way_that_means_the_same(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("value", [2, "other", None, ["x"], {"x": 1}, False])
-def test_a_value_that_does_not_come_from_the_file_is_not_judged_by_it(
-    tmp_path: Path, value: object
-) -> None:
+def test_a_value_from_elsewhere_is_not_judged(tmp_path: Path, value: object) -> None:
     assert found(tmp_path, "0.10", value) == []
     assert [*written.altered({"slipway:jobs": {}}, tmp_path / "missing.yaml")] == []
 
@@ -74,10 +70,7 @@ def test_all_of_them_are_reported_at_once_beside_other_problems(tmp_path: Path) 
     env = {"VERSION": 1.1, "DAY": "2026-01-01 00:00:00 +0000 UTC"}
     jobs = {"mine": {"script": "missing.py", "args": [8], "env": env}}
     altered = [*written.altered({"slipway:jobs": jobs}, path)]
-    config = {
-        "slipway:cluster": json.dumps({"kind": "embedded"}),
-        "slipway:jobs": json.dumps(jobs),
-    }
+    config = {"slipway:cluster": json.dumps({"kind": "embedded"}), "slipway:jobs": json.dumps(jobs)}
     with pytest.raises(SettingsError) as error:
         settings.parse(config, "dev", altered=altered)
     mine = "slipway:jobs.mine"

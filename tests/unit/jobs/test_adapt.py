@@ -14,11 +14,7 @@ from tests.unit.jobs_declared import rendered
 
 SPOT = Taint("kubernetes.azure.com/scalesetpriority", "spot")
 POOL = GpuPool(
-    per_node=4,
-    min_nodes=0,
-    max_nodes=8,
-    labels={"pool": "gpu"},
-    taints=(Taint("sku", "gpu"), SPOT),
+    per_node=4, min_nodes=0, max_nodes=8, labels={"pool": "gpu"}, taints=(Taint("sku", "gpu"), SPOT)
 )
 STEADY = GpuPool(per_node=4, min_nodes=2, max_nodes=2)
 NCCL = CATALOG["mnist-nccl"]
@@ -97,9 +93,7 @@ def test_what_a_job_says_itself_stays() -> None:
         Toleration(key="sku", operator="Exists", effect="NoExecute", toleration_seconds=5),
     ],
 )
-def test_a_toleration_that_does_not_cover_the_taint_is_no_reason_to_leave_it_out(
-    half: Toleration,
-) -> None:
+def test_a_toleration_must_cover_the_taint_to_replace_it(half: Toleration) -> None:
     told = on_gpu_nodes(own(tolerations=(half,)), POOL).tolerations
     assert Toleration(key="sku", value="gpu", effect="NoSchedule") in told
     assert half in told

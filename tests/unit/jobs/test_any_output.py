@@ -43,10 +43,7 @@ _ONCE = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCh
 
 @given(st.lists(LINES, max_size=6))
 def test_any_line_is_a_line_of_a_runs_log(lines: list[str]) -> None:
-    """Any line that a program prints is a line of its log.
-
-    Any message leaves a result that a state can hold, which names what it lacks.
-    """
+    """Any line that a program prints is a line of its log."""
     progress = Progress(2)
     for each in lines:
         progress.see(each)
@@ -106,9 +103,7 @@ def test_what_a_result_cannot_hold_is_left_out_and_named() -> None:
 
 @_ONCE
 @given(st.lists(LINES, max_size=8), st.lists(LINES, max_size=3))
-def test_logs_with_any_lines_are_read_by_whatever_reads_logs(
-    logs: list[str], happened: list[str]
-) -> None:
+def test_logs_with_any_lines_are_read(logs: list[str], happened: list[str]) -> None:
     """Stored logs, timelines and records that can't be read end no command."""
     run = archive.of_job("dev", "mine").run(RUN)
     run = run if run.logs() else made([rank_log(0)])
@@ -160,9 +155,7 @@ def _garbage(path: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", [_directory, _garbage, Path.unlink])
-def test_a_stored_run_that_cannot_be_read_ends_no_command(
-    spoil: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unreadable_run_ends_no_command(spoil: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """`up` warns and goes on; `logs`, `results` and `report` show what else there is."""
     run = made([rank_log(0), rank_log(1)])
     record = remembered(RUN, SUCCEEDED)

@@ -55,12 +55,6 @@ def test_a_time_limit_is_seconds_or_a_duration(written: object, seconds: int) ->
     assert (changed.timeout, changed.max_duration) == (seconds, seconds)
 
 
-@pytest.mark.parametrize("written", ["m", "", " ", "0m", "five", "1.5h", -1, "5 months", "1m1h"])
-def test_what_is_no_time_limit_is_refused_with_what_is(written: object) -> None:
-    text = problems("mnist-gloo", {"timeout": written})["timeout"]
-    assert "a duration such as 90s, 90 min, 1h30m or 12 hours" in text
-
-
 def test_a_whole_number_in_quotes_is_that_number() -> None:
     """`pulumi config set` without `--path` writes it so."""
     changed = job("mnist-gloo", {"epochs": "2", "workers": "1", "seed": "0"})
@@ -73,14 +67,238 @@ def test_what_a_job_was_called_is_one_name_or_a_list(written: object, origin: st
     assert job("mine", {**own, "was": written}).origin == origin
 
 
-@pytest.mark.parametrize("written", [3, {"a": 1}, ["A"], "B"])
-def test_what_is_no_name_that_a_job_had_is_refused(written: object) -> None:
-    assert all(key.startswith("was") for key in problems("mnist-gloo", {"was": written}))
-
-
 def test_a_custom_job_has_an_image_and_a_command() -> None:
     mine = job("mine", {"image": "example.org/mine:1", "command": ["python3", "train.py"]})
     assert mine.command == ("python3", "train.py")
+
+
+def volume(**declared: Any) -> dict[str, Any]:
+    return {"volumes": {"data": declared}}
+
+
+def net(**declared: Any) -> dict[str, Any]:
+    return {"inputs": {"net": declared}}
+
+
+def token(**declared: str) -> dict[str, Any]:
+    return {"env": {"TOKEN": declared}}
+
+
+OWN: dict[str, Any] = {"image": "example.org/mine:1", "command": ["true"]}
+WHOLE = "is not allowed; it takes a whole number from 0 to 999"
+DURATION = "a duration such as 90s, 90 min, 1h30m or 12 hours"
+AN = "a duration such as 90s"
+REFUSED: dict[str, list[tuple[str, Any, str, str]]] = {
+    "a time limit is seconds or a duration": [
+        ("mnist-gloo", {"timeout": written}, "timeout", DURATION)
+        for written in ("m", "", " ", "0m", "five", "1.5h", -1, "5 months", "1m1h")
+    ],
+    "a secret is one of the configuration or a key of one that is there": [
+        ("mnist-gloo", token(key="token"), "env.TOKEN.secret", "is missing"),
+        ("mnist-gloo", token(secret="hub", key="t", config="a"), "env.TOKEN", "neither"),
+    ],
+    "requirements go with a script": [
+        ("mine", {**OWN, "requirements": "a.txt"}, "requirements", "goes with a `script`"),
+        (
+            *("mine", {"build": {"context": "images/trainer"}, "requirements": "a.txt"}),
+            *("requirements", "goes with a `script`"),
+        ),
+    ],
+    "a wrong value alone is reported, not its consequences": [
+        ("mine", {"script": 5}, "script", "")
+    ],
+    "a value is in its range and of its type": [
+        ("mnist-gloo", {field: value}, field, "")
+        for field, values in {
+            "processesPerNode": [0],
+            "ttlSecondsAfterFinished": [5],
+            "minAccuracy": [1.5],
+            "goal": ["accuracy=2", "val_loss=0.0", "perplexity=3"],
+            "outputs": ["/results"],
+            "backend": ["mpi"],
+            "restartPolicy": ["Always"],
+            "elastic": [3],
+            "epochs": [0],
+            "timeout": [0],
+            "learningRate": [0, float("inf")],
+            "cpu": ["0m", 0],
+            "memory": ["0Gi", 5],
+            "args": ["not a list"],
+        }.items()
+        for value in values
+    ],
+    "workers are a whole number": [
+        ("mnist-gloo", {"workers": value}, "workers", f"{shown} {WHOLE}")
+        for value, shown in ((1000, 1000), (-3, -3), (2.5, 2.5), ("two", '"two"'), (True, "true"))
+    ],
+    "bounds judge something": [
+        ("mnist-gloo", {"require": {"loss": {}}}, "require.loss", ""),
+        ("mnist-gloo", {"require": {"loss": {"min": 2, "max": 1}}}, "require.loss.min", ""),
+        ("mnist-gloo", {"require": {"loss": {"most": 1}}}, "require.loss.most", ""),
+        ("mnist-gloo", {"require": {"loss": 1}}, "require.loss", ""),
+    ],
+    "a name is a DNS label": [
+        (name, OWN, "", "DNS label")
+        for name in ("Mine", "1st", "my_job", "my.job", "-mine", "mine-", "a" * 41, "", "ä")
+    ],
+    "an entry that is misspelt suggests the right one": [
+        ("mnist-glo", {"epochs": 2}, "", 'did you mean "mnist-gloo"?')
+    ],
+    "what is not declared is an unknown key": [
+        ("mnist-gloo", {key: "x"}, key, "no such key") for key in ("attempts", "name", "module")
+    ],
+    "a custom job has exactly one program": [
+        ("mine", {**OWN, "script": "a.py"}, "image", ""),
+        ("mine", {"script": "a.py", "build": {"context": "."}}, "build", ""),
+        (
+            *("mine", {"script": "a", "command": ["torchrun"], "scriptEntry": "a.py"}),
+            *("scriptEntry", ""),
+        ),
+        ("mine", {"command": ["python3"]}, "image", ""),
+        ("mine", {"image": "example.org/mine:1", "workingDir": "src"}, "workingDir", ""),
+        ("mine", {"image": "example.org/mine:1", "keep": ["/tmp/a"]}, "keep[0]", ""),
+        ("mine", {"build": {"context": "."}, "scriptEntry": "a.py"}, "scriptEntry", ""),
+        ("mine", {"build": {}}, "build.context", ""),
+        ("mine", {}, "", ""),
+        # A field of the catalogue's programs, and an entry with another program.
+        ("mine", {**OWN, "epochs": 2}, "epochs", ""),
+        ("mnist-gloo", {"command": ["true"]}, "command", ""),
+    ],
+    "a volume is of one kind at its own place": [
+        ("mnist-gloo", volume(mountPath="/mnt"), "volumes.data", ""),
+        ("mnist-gloo", volume(mountPath="/mnt", claim="a", size="1Gi"), "volumes.data", ""),
+        (
+            *("mnist-gloo", volume(mountPath="/mnt", size="1Gi", readOnly=True)),
+            *("volumes.data.readOnly", ""),
+        ),
+        ("mnist-gloo", volume(mountPath="/mnt", claim="a", keep=True), "volumes.data.keep", ""),
+        (
+            *("mnist-gloo", volume(mountPath="/mnt", emptyDir=True, keep=False)),
+            *("volumes.data.keep", ""),
+        ),
+        ("mnist-gloo", volume(mountPath="/work", claim="a"), "volumes.data.mountPath", ""),
+        ("mnist-gloo", volume(mountPath="/", claim="a"), "volumes.data.mountPath", ""),
+        ("mnist-gloo", volume(mountPath="/mnt", hostPath="here"), "volumes.data.hostPath", ""),
+        ("mnist-gloo", volume(mountPath="/mnt", emptyDir=False), "volumes.data.emptyDir", ""),
+        ("mnist-gloo", volume(claim="a"), "volumes.data.mountPath", ""),
+    ],
+    "a volume hides nothing that the pod needs": [
+        ("mnist-gloo", volume(claim="a", mountPath=place), "volumes.data.mountPath", words)
+        for place, words in {
+            "/dev": "would hide /dev/shm",
+            "/opt": "would hide /opt/script",
+            "/opt/slipway": "would hide /opt/slipway: slipway_trainer",
+            "/data": "would hide /data: the data sets",
+            "/tmp": "would hide /tmp: `tmp`",
+            "/mnt/../work": "no :, . or ..",
+        }.items()
+    ],
+    "an elastic job's workers are between its bounds": [
+        ("mnist-elastic", {"elastic": {"minReplicas": 4}}, "elastic.minReplicas", ""),
+        ("mnist-elastic", {"elastic": {"maxReplicas": 2}}, "elastic.maxReplicas", ""),
+        ("mnist-elastic", {"workers": 0}, "elastic.minReplicas", ""),
+        ("mnist-elastic", {"elastic": None}, "elastic", ""),
+        ("mnist-elastic", {"master": {"cpu": 1}}, "master", ""),
+    ],
+    "an image is a whole reference": [
+        ("mine", {**OWN, "image": image}, "image", "")
+        for image in ("a/b@", "a/b@sha256:12", "a/b:", "a b", "a/b:1@")
+    ],
+    "a fraction is in quotes, since its digits may have been lost": [
+        ("mnist-gloo", {"env": {"VERSION": 1.1}}, "env.VERSION", "in quotes")
+    ],
+    "a variable is none that Slipway sets": [
+        ("mnist-gloo", {"env": {name: "1"}}, f"env.{name}", "sets itself")
+        for name in ("LOCAL_RANK", "LOCAL_WORLD_SIZE", "WORLD_SIZE", "SLIPWAY_JOB")
+    ],
+    "threads are a whole number": [
+        (
+            *("mnist-gloo", {"env": {"OMP_NUM_THREADS": value}}),
+            *("env.OMP_NUM_THREADS", "a whole number of at least 1"),
+        )
+        for value in ("0", "-1", "1.5", "two", "", {"secret": "a", "key": "b"})
+    ],
+    "a checkpoint's interval is of steps or time, and its URL has no password": [
+        (
+            "mnist-gloo",
+            {"checkpoint": {"every": "often"}},
+            "checkpoint.every",
+            f"500 steps, or {AN}",
+        ),
+        ("mnist-gloo", {"checkpoint": {"url": "s3://me:pw@bucket/mine"}}, "checkpoint.url", ""),
+    ],
+    "what a retry is for goes with retries": [
+        ("mnist-gloo", {"retryOn": ["ownFailure"]}, "retryOn", "goes with `retries`"),
+        (
+            *("mnist-gloo", {"retryOn": ["bad"], "retries": 1}),
+            *("retryOn[0]", "one of lostNode, ownFailure"),
+        ),
+    ],
+    "a declaration is a map": [("mnist-gloo", each, "", "") for each in ([], "text", 3)],
+    "an input has a name and says whose file it is": [
+        (
+            *("mnist-gloo", {"inputs": {"Model": {"job": "a", "artifact": "x"}}}),
+            *("inputs.Model", "a letter first"),
+        ),
+        (
+            *("mnist-gloo", {"inputs": {"my-net": {"job": "a", "artifact": "x"}}}),
+            *("inputs.my-net", "0-9 and _"),
+        ),
+        ("mnist-gloo", net(job="a", artifact="/x"), "inputs.net.artifact", "SLIPWAY_OUTPUT_DIR"),
+        ("mnist-gloo", net(job="a", artifact="x/../y"), "inputs.net.artifact", "such as model.pt"),
+        ("mnist-gloo", net(job="a", artifact=""), "inputs.net.artifact", "such as model.pt"),
+        ("mnist-gloo", net(job="A", artifact="x"), "inputs.net.job", "a DNS label"),
+        ("mnist-gloo", net(job="a"), "inputs.net.artifact", "is missing"),
+        ("mnist-gloo", {"inputs": {"net": "a"}}, "inputs.net", "a map of job, artifact"),
+    ],
+    "what a job depends on is a list of names": [
+        ("mnist-gloo", {"dependsOn": "a"}, "dependsOn", ""),
+        ("mnist-gloo", {"dependsOn": ["a", "B"]}, "dependsOn[1]", ""),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("promise", "name", "declared", "key", "words"),
+    [(promise, *each) for promise, rows in REFUSED.items() for each in rows],
+)
+def test_what_breaks_a_rule_is_one_problem_of_its_key(
+    promise: str, name: str, declared: Any, key: str, words: str
+) -> None:
+    found = problems(name, declared)
+    assert found.keys() == {key}, promise
+    assert words in found[key]
+
+
+def test_all_that_breaks_rules_is_named_by_its_own_key() -> None:
+    assert problems("mnist-gloo", token())["env.TOKEN.secret"].count("`config` alone") == 1
+    assert 'did you mean "config"?' in problems("mnist-gloo", token(confg="a"))["env.TOKEN.confg"]
+    named = problems("mnist-gloo", token(config="slipway:hfToken"))
+    assert "such as hfToken" in named["env.TOKEN.config"]
+    found = problems("mnist-gloo", net(job="a", artefact="x"))
+    assert 'did you mean "artifact"?' in found["inputs.net.artefact"]
+    assert all(
+        key.startswith("was")
+        for written in (3, {"a": 1}, ["A"], "B")
+        for key in problems("mnist-gloo", {"was": written})
+    )
+    declared = {"image": "example.org/mine:1", "epochs": 2, "script": 5, "cpu": "none"}
+    assert problems("No_Name", declared).keys() == {"", "epochs", "script", "cpu"}
+    found = problems("mine", {**OWN, "requirements": "needs.txt", "cpu": "none"})
+    assert found.keys() == {"requirements", "cpu"}
+    same = {name: {"claim": name, "mountPath": "/mnt"} for name in ("a", "b")}
+    keys = {"volumes.a.mountPath", "volumes.b.mountPath"}
+    assert problems("mnist-gloo", {"volumes": same}).keys() == keys
+    several = {"processesPerNode": 4, "gpus": 2, "master": {"gpus": 3}}
+    assert problems("mnist-nccl", several).keys() == {"gpus", "master.gpus"}
+
+
+@pytest.mark.parametrize(
+    "name", ["slipway.dev/run", "app.kubernetes.io/managed-by", "a b", "a/b/c"]
+)
+def test_invalid_and_reserved_labels_are_refused(name: str) -> None:
+    (key,) = problems("mnist-gloo", {"labels": {name: "x"}})
+    assert key.startswith("labels")
 
 
 def test_all_problems_are_reported_together() -> None:
@@ -123,169 +341,6 @@ def test_all_problems_are_reported_together() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "key", "words"),
-    [
-        ({}, "env.TOKEN.secret", "`config` alone"),
-        ({"key": "token"}, "env.TOKEN.secret", "is missing"),
-        ({"secret": "hub", "key": "token", "config": "hfToken"}, "env.TOKEN", "neither"),
-        ({"config": "slipway:hfToken"}, "env.TOKEN.config", "such as hfToken"),
-        ({"confg": "hfToken"}, "env.TOKEN.confg", 'did you mean "config"?'),
-    ],
-)
-def test_a_secret_is_one_of_the_configuration_or_a_key_of_one_that_is_there(
-    value: dict[str, str], key: str, words: str
-) -> None:
-    assert words in problems("mnist-gloo", {"env": {"TOKEN": value}})[key]
-
-
-@pytest.mark.parametrize(
-    "program",
-    [
-        {"image": "example.org/mine:1", "command": ["true"]},
-        {"build": {"context": "images/trainer"}},
-    ],
-)
-def test_requirements_without_a_script_are_reported_beside_other_problems(
-    program: dict[str, Any],
-) -> None:
-    found = problems("mine", {**program, "requirements": "needs.txt", "cpu": "none"})
-    assert found.keys() == {"requirements", "cpu"}
-    assert found["requirements"].startswith("goes with a `script`")
-
-
-def test_conflicting_fields_are_reported_beside_wrong_names_and_values() -> None:
-    declared = {"image": "example.org/mine:1", "epochs": 2, "script": 5, "cpu": "none"}
-    assert problems("No_Name", declared).keys() == {"", "epochs", "script", "cpu"}
-
-
-def test_consequences_of_a_wrong_value_are_not_reported() -> None:
-    assert problems("mine", {"script": 5}).keys() == {"script"}
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("workers", -1),
-        ("workers", 1000),
-        ("processesPerNode", 0),
-        ("ttlSecondsAfterFinished", 5),
-        ("minAccuracy", 1.5),
-        ("goal", "accuracy=2"),
-        ("goal", "val_loss=0.0"),
-        ("goal", "perplexity=3"),
-        ("outputs", "/results"),
-        ("backend", "mpi"),
-        ("restartPolicy", "Always"),
-        ("elastic", 3),
-        ("workers", True),
-        ("workers", 2.5),
-        ("workers", "three"),
-        ("epochs", 0),
-        ("timeout", 0),
-        ("learningRate", 0),
-        ("learningRate", float("inf")),
-        ("cpu", "0m"),
-        ("cpu", 0),
-        ("memory", "0Gi"),
-        ("memory", 5),
-        ("args", "not a list"),
-    ],
-)
-def test_a_value_out_of_range_or_of_another_type_is_refused(field: str, value: Any) -> None:
-    found = problems("mnist-gloo", {field: value})
-    assert field in found
-
-
-@pytest.mark.parametrize(
-    ("require", "key"),
-    [
-        ({"val_loss": {}}, "require.val_loss"),
-        ({"val_loss": {"min": 2, "max": 1}}, "require.val_loss.min"),
-        ({"val_loss": {"most": 1}}, "require.val_loss.most"),
-        ({"val_loss": 1}, "require.val_loss"),
-    ],
-)
-def test_bounds_that_judge_nothing_are_refused(require: dict[str, Any], key: str) -> None:
-    assert problems("mnist-gloo", {"require": require}).keys() == {key}
-
-
-@pytest.mark.parametrize(
-    "name", ["Mine", "1st", "my_job", "my.job", "-mine", "mine-", "a" * 41, "", "ä"]
-)
-def test_a_name_that_is_no_dns_label_is_refused(name: str) -> None:
-    found = problems(name, {"image": "example.org/mine:1", "command": ["true"]})
-    assert "DNS label" in found[""]
-
-
-def test_a_misspelt_entry_suggests_the_right_one() -> None:
-    found = problems("mnist-glo", {"epochs": 2})
-    assert found.keys() == {""}
-    assert 'did you mean "mnist-gloo"?' in found[""]
-
-
-@pytest.mark.parametrize("key", ["attempts", "name", "module"])
-def test_what_is_not_declared_is_an_unknown_key(key: str) -> None:
-    assert "no such key" in problems("mnist-gloo", {key: "x"})[key]
-
-
-@pytest.mark.parametrize(
-    ("declared", "keys"),
-    [
-        ({"script": "a.py", "image": "example.org/mine:1", "command": ["x"]}, {"image"}),
-        ({"script": "a.py", "build": {"context": "."}}, {"build"}),
-        ({"script": "a", "command": ["torchrun"], "scriptEntry": "a.py"}, {"scriptEntry"}),
-        ({"command": ["python3"]}, {"image"}),
-        ({"image": "example.org/mine:1", "workingDir": "src"}, {"workingDir"}),
-        ({"image": "example.org/mine:1", "keep": ["/tmp/a"]}, {"keep[0]"}),
-        ({"build": {"context": "."}, "scriptEntry": "a.py"}, {"scriptEntry"}),
-        ({"build": {}}, {"build.context"}),
-        ({}, {""}),
-    ],
-)
-def test_a_custom_job_has_exactly_one_program(declared: dict[str, Any], keys: set[str]) -> None:
-    assert problems("mine", declared).keys() == keys
-
-
-@pytest.mark.parametrize(
-    ("volume", "key"),
-    [
-        ({"mountPath": "/mnt"}, "volumes.data"),
-        ({"mountPath": "/mnt", "claim": "a", "size": "1Gi"}, "volumes.data"),
-        ({"mountPath": "/mnt", "size": "1Gi", "readOnly": True}, "volumes.data.readOnly"),
-        ({"mountPath": "/mnt", "claim": "a", "keep": True}, "volumes.data.keep"),
-        ({"mountPath": "/mnt", "emptyDir": True, "keep": False}, "volumes.data.keep"),
-        ({"mountPath": "/work", "claim": "a"}, "volumes.data.mountPath"),
-        ({"mountPath": "/", "claim": "a"}, "volumes.data.mountPath"),
-        ({"mountPath": "/mnt", "hostPath": "here"}, "volumes.data.hostPath"),
-        ({"mountPath": "/mnt", "emptyDir": False}, "volumes.data.emptyDir"),
-        ({"claim": "a"}, "volumes.data.mountPath"),
-    ],
-)
-def test_a_volume_is_of_exactly_one_kind_at_a_place_of_its_own(
-    volume: dict[str, Any], key: str
-) -> None:
-    assert problems("mnist-gloo", {"volumes": {"data": volume}}).keys() == {key}
-
-
-@pytest.mark.parametrize(
-    ("place", "words"),
-    [
-        ("/dev", "would hide /dev/shm"),
-        ("/opt", "would hide /opt/script"),
-        ("/opt/slipway", "would hide /opt/slipway: slipway_trainer"),
-        ("/data", "would hide /data: the data sets"),
-        ("/tmp", "would hide /tmp: `tmp`"),
-        ("/mnt/../work", "no :, . or .."),
-    ],
-)
-def test_a_volume_that_hides_what_the_pod_needs_is_refused(place: str, words: str) -> None:
-    volumes = {"data": {"claim": "a", "mountPath": place}}
-    found = problems("mnist-gloo", {"volumes": volumes})
-    assert found.keys() == {"volumes.data.mountPath"}
-    assert words in found["volumes.data.mountPath"]
-
-
-@pytest.mark.parametrize(
     "place", ["/work/data", "/tmp/cache", "/data/cifar10", "/opt/own", "/home"]
 )
 def test_a_volume_that_hides_nothing_is_taken(place: str) -> None:
@@ -299,35 +354,11 @@ def test_a_custom_image_may_mount_data_anywhere() -> None:
     assert job("mine", own).volumes["data"].mount_path == "/data"
 
 
-def test_two_volumes_are_not_in_one_place() -> None:
-    volumes = {name: {"claim": name, "mountPath": "/mnt"} for name in ("a", "b")}
-    keys = {"volumes.a.mountPath", "volumes.b.mountPath"}
-    assert problems("mnist-gloo", {"volumes": volumes}).keys() == keys
-
-
-@pytest.mark.parametrize(
-    ("declared", "key"),
-    [
-        ({"elastic": {"minReplicas": 4}}, "elastic.minReplicas"),
-        ({"elastic": {"maxReplicas": 2}}, "elastic.maxReplicas"),
-        ({"workers": 0}, "elastic.minReplicas"),
-        ({"elastic": None}, "elastic"),
-        ({"master": {"cpu": 1}}, "master"),
-    ],
-)
-def test_an_elastic_jobs_workers_are_between_its_bounds(declared: dict[str, Any], key: str) -> None:
-    assert problems("mnist-elastic", declared).keys() == {key}
-
-
 @pytest.mark.parametrize(
     ("declared", "key", "words"),
     [
         ({"outputs": "abfs://user:pw@there/x"}, "outputs", "has a password in it"),
-        (
-            {"env": {"HTTPS_PROXY": "http://me:pw@proxy:3128"}},
-            "env.HTTPS_PROXY",
-            "{config: proxy}",
-        ),
+        ({"env": {"HTTPS_PROXY": "http://me:pw@proxy:3128"}}, "env.HTTPS_PROXY", "{config: proxy}"),
         ({"env": {"http_proxy": "me:pw@proxy:3128"}}, "env.http_proxy", "has a password in it"),
         ({"outputs": "https://there/x?sv=1&sig=a%2Fb"}, "outputs", "has a signature in it"),
         ({"outputs": "https://there/x?sig=ab"}, "outputs", "from a Secret"),
@@ -377,9 +408,7 @@ def test_what_does_go_together_is_taken(declared: dict[str, Any]) -> None:
         ),
     ],
 )
-def test_only_what_the_launcher_starts_is_held_and_only_python_debugged(
-    command: list[str], field: dict[str, Any], words: str
-) -> None:
+def test_the_launcher_alone_holds(command: list[str], field: dict[str, Any], words: str) -> None:
     image = {"image": "example.org/mine:1"}
     found = problems("mine", {**image, **field, "command": command})
     assert found.keys() == field.keys()
@@ -396,20 +425,10 @@ def test_allowed_values_are_described_in_sentences() -> None:
     assert found["build.context"].endswith("a path, relative to the stack's file, or absolute")
 
 
-@pytest.mark.parametrize("image", ["a/b@", "a/b@sha256:12", "a/b:", "a b", "a/b:1@"])
-def test_an_image_is_a_whole_reference(image: str) -> None:
-    assert problems("mine", {"image": image, "command": ["x"]}).keys() == {"image"}
-
-
 @pytest.mark.parametrize("tail", ["", ":1.4", f"@sha256:{'0' * 64}", f":1@sha256:{'a' * 64}"])
 def test_an_image_is_named_by_a_version_or_a_digest(tail: str) -> None:
     reference = f"registry.example:5000/team/train{tail}"
     assert job("mine", {"image": reference, "command": ["x"]}).image == reference
-
-
-def test_nccl_has_a_gpu_for_each_process() -> None:
-    declared = {"processesPerNode": 4, "gpus": 2, "master": {"gpus": 3}}
-    assert problems("mnist-nccl", declared).keys() == {"gpus", "master.gpus"}
 
 
 def test_maps_of_the_catalogue_are_overridden_key_by_key() -> None:
@@ -437,32 +456,9 @@ def test_what_the_command_line_writes_is_read() -> None:
     assert changed.labels == {"example.org/cost": "7"}
 
 
-def test_a_fraction_as_a_variable_is_refused_since_its_digits_may_have_been_lost() -> None:
-    assert "in quotes" in problems("mnist-gloo", {"env": {"VERSION": 1.1}})["env.VERSION"]
-
-
-@pytest.mark.parametrize("name", ["LOCAL_RANK", "LOCAL_WORLD_SIZE", "WORLD_SIZE", "SLIPWAY_JOB"])
-def test_a_variable_that_slipway_sets_is_refused(name: str) -> None:
-    assert "sets itself" in problems("mnist-gloo", {"env": {name: "1"}})[f"env.{name}"]
-
-
-@pytest.mark.parametrize("value", ["0", "-1", "1.5", "two", "", {"secret": "a", "key": "b"}])
-def test_threads_are_a_whole_number(value: object) -> None:
-    (text,) = problems("mnist-gloo", {"env": {"OMP_NUM_THREADS": value}}).values()
-    assert "a whole number of at least 1" in text
-
-
 def test_home_and_threads_may_be_others() -> None:
     own = {"HOME": "/work", "OMP_NUM_THREADS": "3"}
     assert job("mnist-gloo", {"env": {"HOME": "/work", "OMP_NUM_THREADS": 3}}).env == own
-
-
-@pytest.mark.parametrize(
-    "name", ["slipway.dev/run", "app.kubernetes.io/managed-by", "a b", "a/b/c"]
-)
-def test_invalid_and_reserved_labels_are_refused(name: str) -> None:
-    (key,) = problems("mnist-gloo", {"labels": {name: "x"}})
-    assert key.startswith("labels")
 
 
 def test_seed_scripts_need_one_entry() -> None:
@@ -475,56 +471,12 @@ def test_conflicting_fields_raise_an_error_in_python() -> None:
         TrainingJob(name="mine", script="a.py", image="example.org/mine:1", command=("x",))
 
 
-def test_a_command_needs_an_image_to_run_in() -> None:
-    assert problems("mine", {"command": ["true"]}).keys() == {"image"}
-
-
-def test_a_field_of_the_catalogues_programs_is_refused_in_a_custom_job() -> None:
-    declared = {"image": "example.org/mine:1", "command": ["true"], "epochs": 2}
-    assert problems("mine", declared).keys() == {"epochs"}
-
-
-def test_an_entry_of_the_catalogue_keeps_its_own_program() -> None:
-    assert problems("mnist-gloo", {"command": ["true"]}).keys() == {"command"}
-
-
-@pytest.mark.parametrize("declared", [[], "text", 3])
-def test_a_declaration_is_a_map(declared: object) -> None:
-    assert problems("mnist-gloo", declared).keys() == {""}
-
-
 @settings(max_examples=10)
 @given(jobs.filter(lambda each: each.module is None))
 def test_whatever_a_python_user_says_a_stacks_file_can_say(own: TrainingJob) -> None:
     said = TypeAdapter(TrainingJob).dump_python(own, mode="json", by_alias=True, exclude_none=True)
     del said["name"]
     assert job(own.name, json.loads(json.dumps(said))) == own
-
-
-@pytest.mark.parametrize(
-    ("inputs", "key", "words"),
-    [
-        ({"Model": {"job": "a", "artifact": "x"}}, "inputs.Model", "a letter first"),
-        ({"my-net": {"job": "a", "artifact": "x"}}, "inputs.my-net", "0-9 and _"),
-        ({"net": {"job": "a", "artifact": "/x"}}, "inputs.net.artifact", "SLIPWAY_OUTPUT_DIR"),
-        ({"net": {"job": "a", "artifact": "x/../y"}}, "inputs.net.artifact", "such as model.pt"),
-        ({"net": {"job": "a", "artifact": ""}}, "inputs.net.artifact", "such as model.pt"),
-        ({"net": {"job": "A", "artifact": "x"}}, "inputs.net.job", "a DNS label"),
-        ({"net": {"job": "a"}}, "inputs.net.artifact", "is missing"),
-        ({"net": {"job": "a", "artefact": "x"}}, "inputs.net.artefact", 'did you mean "artifact"?'),
-        ({"net": "a"}, "inputs.net", "a map of job, artifact"),
-    ],
-)
-def test_an_input_has_a_name_and_says_whose_file_it_is(
-    inputs: dict[str, object], key: str, words: str
-) -> None:
-    found = problems("mnist-gloo", {"inputs": inputs})
-    assert words in found[key], found
-
-
-def test_what_a_job_depends_on_is_a_list_of_names() -> None:
-    assert problems("mnist-gloo", {"dependsOn": "a"}).keys() == {"dependsOn"}
-    assert problems("mnist-gloo", {"dependsOn": ["a", "B"]}).keys() == {"dependsOn[1]"}
 
 
 @pytest.mark.parametrize("place", ["/work/inputs", "/opt/inputs"])

@@ -91,9 +91,7 @@ def test_problems_of_all_jobs_and_kinds_are_reported_together() -> None:
         ({"train.py": "import torch\n", ".cache/a.py": "torchrun", "a.txt": "torchrun"}, False),
     ],
 )
-def test_an_elastic_builds_program_is_looked_for_in_its_folder(
-    checkout: Path, files: dict[str, str], found: bool
-) -> None:
+def test_an_elastic_build_is_searched(checkout: Path, files: dict[str, str], found: bool) -> None:
     for name, text in {"Dockerfile": 'CMD ["./start"]', **files}.items():
         (checkout / "own" / name).parent.mkdir(parents=True, exist_ok=True)
         (checkout / "own" / name).write_text(f"{text}\n")

@@ -196,11 +196,9 @@ _fields: dict[str, st.SearchStrategy[Any]] = {
     "shared_memory": st.sampled_from(["128Mi", "300Mi"]),
     "node_selector": _labels,
     "tolerations": st.just((Toleration(key="example.org/gpu", operator="Exists"),)),
-    "volumes": st.dictionaries(
-        _names.map("v-{}".format),
-        st.sampled_from(_kinds),
-        max_size=3,
-    ).map(lambda kinds: {n: Volume(mount_path=f"/mnt/{n}", **kind) for n, kind in kinds.items()}),
+    "volumes": st.dictionaries(_names.map("v-{}".format), st.sampled_from(_kinds), max_size=3).map(
+        lambda kinds: {n: Volume(mount_path=f"/mnt/{n}", **kind) for n, kind in kinds.items()}
+    ),
     "pull_policy": st.sampled_from(["IfNotPresent", "Always", "Never"]),
     "pull_secrets": st.just(("registry", "other")),
     "restart_policy": st.sampled_from(["OnFailure", "Never"]),

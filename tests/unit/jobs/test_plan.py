@@ -128,11 +128,7 @@ def test_an_order_is_one_of_all_jobs(place: list[int], pairs: set[tuple[int, int
             },
         ),
         # Its own error tells why, and its followers' is that it did not run.
-        (
-            {"a": "Succeeded", "b": None, "c": None},
-            "a",
-            {"c": "it needs b, which did not run"},
-        ),
+        ({"a": "Succeeded", "b": None, "c": None}, "a", {"c": "it needs b, which did not run"}),
         # The gates of those that were skipped may be there from before.
         (
             {"a": "Failed", "b": None, "c": None},

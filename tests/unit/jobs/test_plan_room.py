@@ -85,9 +85,7 @@ def _jobs(draw: st.DrawFn) -> list[TrainingJob]:
 
 
 @given(jobs=_jobs(), order=st.randoms(use_true_random=False))
-def test_whatever_ends_when_each_starts_and_there_is_room(
-    jobs: list[TrainingJob], order: Random
-) -> None:
+def test_whatever_ends_each_starts_when_it_fits(jobs: list[TrainingJob], order: Random) -> None:
     waits = Schedule(jobs, room("2")).waits
     waiting, running, ended = list(jobs), list[TrainingJob](), set[str]()
     while waiting or running:

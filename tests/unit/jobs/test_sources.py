@@ -232,9 +232,7 @@ def test_whatever_may_do_something_is_run(tmp_path: Path, text: str) -> None:
         ({"main.py": _GUARDED, "train.py": ""}, "train.py"),
     ],
 )
-def test_a_folder_with_one_program_needs_to_name_none(
-    tmp_path: Path, files: dict[str, str], entry: str
-) -> None:
+def test_a_single_program_needs_no_name(tmp_path: Path, files: dict[str, str], entry: str) -> None:
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)

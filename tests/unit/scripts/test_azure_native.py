@@ -73,18 +73,13 @@ def test_it_says_once_that_azure_is_not_asked(stub: PreviewStub, engine: Engine)
 
 
 def test_a_preview_shows_inputs_and_leaves_open_what_azure_completes(stub: PreviewStub) -> None:
-    """Without azure-native's plugin a preview shows what is declared.
-
-    Whatever needs Azure is refused with what to do.
-    """
+    """Without azure-native's plugin a preview shows what is declared."""
     shown = preview(stub, location="westeurope", dnsPrefix=UNKNOWN, identity={"type": "None"})
     # The engine takes an output that is missing for one that is not known yet.
     assert shown == {"location": "westeurope", "dnsPrefix": UNKNOWN}
 
 
-def test_a_generic_resource_gets_the_providers_location_as_from_the_plugin(
-    stub: PreviewStub,
-) -> None:
+def test_a_generic_resource_gets_the_providers_location(stub: PreviewStub) -> None:
     arguments = wrap_map({"location": "eastus"})
     configured = protocol.ConfigureRequest(
         {}, arguments, accept_secrets=True, accept_resources=True
@@ -110,9 +105,7 @@ def test_a_generic_resource_gets_the_providers_location_as_from_the_plugin(
         (CLUSTER, "kubernetesVersion", False),
     ],
 )
-def test_a_diff_shows_what_is_replaced_and_what_is_updated(
-    stub: PreviewStub, token: str, key: str, replaced: bool
-) -> None:
+def test_a_diff_shows_replacements(stub: PreviewStub, token: str, key: str, replaced: bool) -> None:
     def at(value: str) -> dict[str, Any]:
         head, _, inner = key.partition(".")
         return {head: {inner: value} if inner else value, "tags": {}, "ignored": value}
@@ -130,9 +123,7 @@ def test_an_input_that_is_left_out_is_a_change_and_null_is_none(stub: PreviewStu
     assert not diff(stub, POOL, {"profile": {"a": 1, "b": None}}, {"profile": {"a": 1}}).changes
 
 
-def test_a_preview_of_an_update_leaves_open_the_outputs_of_changed_inputs(
-    stub: PreviewStub,
-) -> None:
+def test_an_updates_preview_leaves_open_what_may_change(stub: PreviewStub) -> None:
     def struct(**values: Any) -> Any:
         return PropertyValue.marshal_map(wrap_map(values))
 

@@ -99,9 +99,7 @@ def test_a_run_past_its_time_goes_down_all_the_same(scratch: Scratch, slow: str)
     assert commands(scratch)[-1] == "down dev"
 
 
-def test_a_run_that_is_stopped_goes_down_and_has_the_signals_status(
-    scratch: Scratch, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stopped_run_goes_down(scratch: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
     run = Scratch.run
 
     def stopped(self: Scratch, command: str, limit: float, *, show: bool = False) -> object:

@@ -90,9 +90,7 @@ def test_what_would_hide_a_stacks_state_is_dropped(name: str) -> None:
     assert f"unset {name}" in shell(given).splitlines()
 
 
-def test_what_a_command_asks_of_a_cluster_itself_bypasses_a_proxy(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_asking_a_cluster_bypasses_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("https_proxy", "http://proxy:1")
     for variable in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(variable, raising=False)

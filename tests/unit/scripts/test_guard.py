@@ -81,15 +81,11 @@ def by_hand(environment: dict[str, str], directory: Path) -> "subprocess.Complet
     )  # fmt: skip
 
 
-def test_pulumi_by_hand_is_what_set_up_has_provided(
-    environment: dict[str, str], tmp_path: Path
-) -> None:
+def test_pulumi_by_hand_is_set_ups(environment: dict[str, str], tmp_path: Path) -> None:
     assert by_hand(environment, tmp_path).stdout == f"{tmp_path} up a b\n"
 
 
-def test_pulumi_by_hand_names_set_up_where_there_is_no_cli(
-    environment: dict[str, str], tmp_path: Path
-) -> None:
+def test_pulumi_by_hand_names_set_up(environment: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "tools" / "pulumi").unlink()
     finished = by_hand(environment, tmp_path)
     assert finished.returncode == 1

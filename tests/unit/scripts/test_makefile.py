@@ -107,9 +107,7 @@ def test_a_value_arrives_as_it_is(checkout: Path, value: str) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_value_that_begins_with_a_dash_is_no_option(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_value_with_a_dash_is_no_option(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[Mapping[str, object]] = []
     monkeypatch.setattr("scripts.cli.calls.call", lambda *given: called.append(given[2]))
     allowed = {"port": "5000", "rank": "0", "follow": "1", "format": "text", "run": "succeeded"}

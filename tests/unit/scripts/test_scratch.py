@@ -14,11 +14,7 @@ def source(tmp_path: Path) -> Path:
     """A git checkout with a tracked, a deleted, an untracked and an ignored file."""
     checkout = tmp_path / "source"
     checkout.mkdir()
-    for name, text in {
-        ".gitignore": "Pulumi.*.yaml\n",
-        "Makefile": "",
-        "deleted": "",
-    }.items():
+    for name, text in {".gitignore": "Pulumi.*.yaml\n", "Makefile": "", "deleted": ""}.items():
         (checkout / name).write_text(text)
     subprocess.run(["git", "init", "--quiet"], cwd=checkout, check=True)
     subprocess.run(["git", "add", "--all"], cwd=checkout, check=True)

@@ -38,10 +38,7 @@ def answer(review: Any, *, allowed: bool) -> Answer:
 
 
 def test_a_right_that_has_not_arrived_yet_is_waited_for(api: FakeApi) -> None:
-    """A cluster that answers before it knows of a new role is waited for.
-
-    One whose nodes would need a role before it is never declared.
-    """
+    """A cluster that answers before it knows of a new role is waited for."""
     answers = iter([False, False, True])
     api.answers["POST", REVIEW] = lambda review: answer(review, allowed=next(answers))
     row = Row()
@@ -82,9 +79,7 @@ def test_a_missing_login_program_fails_immediately(api: FakeApi) -> None:
         AccessHandler().create(inputs(yaml.safe_dump(document)), Row())
 
 
-def test_a_login_that_hangs_ends_with_what_it_belongs_to(
-    api: FakeApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_login_that_hangs_is_ended_wholly(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kube, "_LOGIN_SECONDS", 0.2)
     document = yaml.safe_load(api.kubeconfig)
     # What it starts holds its output open.

@@ -56,19 +56,11 @@ def install(name: str, directory: Path) -> None:
         ),
         (
             "azure-stack",
-            [
-                "subscription",
-                "customLocation",
-                "sshKey",
-                "entra.adminGroups[0]",
-                "registry.server",
-            ],
+            ["subscription", "customLocation", "sshKey", "entra.adminGroups[0]", "registry.server"],
         ),
     ],
 )
-def test_every_placeholder_is_reported_with_its_replacement(
-    stack: str, keys: list[str], root: Path
-) -> None:
+def test_each_placeholder_comes_with_its_value(stack: str, keys: list[str], root: Path) -> None:
     found = [*placeholders(settings(stack, template(stack, root)), stack)]
     assert [each.key for each in found] == [f"slipway:cluster.{key}" for key in keys]
     assert all("is a placeholder; replace it with " in each.text for each in found)
@@ -111,9 +103,7 @@ def test_a_preview_warns_of_the_same_and_goes_on(
     assert "az: is needed" not in warning
 
 
-def test_an_update_without_placeholders_and_with_both_programs_passes(
-    root: Path, bare: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_complete_update_passes(root: Path, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{bare}:/usr/bin:/bin")
     recorded_az.install(bare)
     install("kubelogin", bare)
@@ -173,9 +163,7 @@ def of(stack: str, root: Path, **changes: Any) -> Any:
     return settings(stack, {**template(stack, root), "subscription": ME, **changes})
 
 
-def test_a_resource_group_that_is_left_is_named_with_what_removes_it(
-    root: Path, az: Callable[[str], Path]
-) -> None:
+def test_a_group_that_is_left_comes_with_its_remedy(root: Path, az: Callable[[str], Path]) -> None:
     az('case "$*" in *slipway-azure-nodes*) echo true;; *) echo false;; esac')
     remedy = f"az group delete --name slipway-azure-nodes --subscription {ME}"
     assert remains(of("azure", root), "slipway/azure") == {
@@ -191,9 +179,7 @@ def test_azure_is_asked_for_each_group_of_the_stack(root: Path, az: Callable[[st
     )
 
 
-def test_in_an_existing_group_only_what_has_the_clusters_tag_is_left(
-    root: Path, az: Callable[[str], Path]
-) -> None:
+def test_in_an_existing_group_tags_say_what_is_left(root: Path, az: Callable[[str], Path]) -> None:
     listed = [
         {"id": "/a", "type": "Network", "name": "a", "tags": {"slipway-cluster": "azure-stack"}},
         {"id": "/b", "type": "Network", "name": "b", "tags": {"slipway-cluster": "other"}},

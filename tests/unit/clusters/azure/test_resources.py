@@ -68,9 +68,7 @@ def test_an_administrators_certificate_is_never_passed_on() -> None:
     assert "adminKubeconfig" in str(refusal.value)
 
 
-def test_without_kubelogin_or_what_it_needs_the_way_out_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_kubelogin_names_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(pulumi.RunError, match="--server-id is required"):
         logging_in(handed_out().replace("--server-id", "--username"), "azurecli")
     monkeypatch.setenv("PATH", str(tmp_path / "none"))

@@ -65,9 +65,7 @@ def operation(arm: Arm) -> list[str]:
 
 @pytest.mark.parametrize("header", ["Location", "Azure-AsyncOperation"])
 @pytest.mark.parametrize("polls", [0, 2])
-def test_the_operation_is_looked_at_until_it_lists_the_kubeconfig(
-    arm: Arm, header: str, polls: int
-) -> None:
+def test_it_is_polled_until_it_lists_the_kubeconfig(arm: Arm, header: str, polls: int) -> None:
     """Each surprise of Azure is one of its double.
 
     A 202 before an answer, pools in another order, roles that are late, reserved names.
@@ -109,9 +107,7 @@ def test_an_operation_that_fails_is_reported_with_azures_reason_and_what_to_do(a
         ({"instance": "/gone"}, "404 ResourceNotFound: there is no /gone"),
     ],
 )
-def test_a_refusal_is_final_and_has_no_token_in_it(
-    arm: Arm, others: dict[str, Any], reason: str
-) -> None:
+def test_a_final_refusal_has_no_token_in_it(arm: Arm, others: dict[str, Any], reason: str) -> None:
     with pytest.raises(Refused) as refused:
         listed(**others)
     assert reason in str(refused.value)
@@ -133,16 +129,12 @@ def test_a_token_is_sent_nowhere_without_tls(arm: Arm) -> None:
         listed()
 
 
-def test_it_is_azures_public_address_unless_there_is_another(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_public_address_of_azure_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ARM_METADATA_HOSTNAME", raising=False)
     assert kubeconfig._endpoint(None) == "https://management.azure.com"
 
 
-def test_the_settings_own_control_plane_comes_before_the_environments(
-    arm: Arm, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_metadatahost_comes_before_the_variable(arm: Arm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARM_METADATA_HOSTNAME", "http://127.0.0.1:1")
     assert listed(metadataHost=arm.url)
 

@@ -78,9 +78,7 @@ def test_a_pod_cannot_take_all_of_the_machines_processes(kubelet: dict[str, Any]
     assert kubelet["podPidsLimit"] == 4096
 
 
-def test_pods_are_under_the_clusters_own_control_group(
-    layout: Layout, kubelet: dict[str, Any]
-) -> None:
+def test_pods_are_under_the_clusters_control_group(layout: Layout, kubelet: dict[str, Any]) -> None:
     assert kubelet["cgroupRoot"] == f"/{layout.node}"
 
 
@@ -89,9 +87,7 @@ def test_kube_proxy_leaves_the_machines_limits_alone(written: dict[str, str]) ->
     assert {conntrack["maxPerCore"], conntrack["min"]} == {0}
 
 
-def test_containerds_configuration_is_toml_and_keeps_to_the_clusters_directories(
-    layout: Layout, written: dict[str, str]
-) -> None:
+def test_containerds_toml_keeps_to_its_directories(layout: Layout, written: dict[str, str]) -> None:
     config = tomllib.loads(written["containerd.toml"])
     assert Path(config["root"]).is_relative_to(layout.directory)
     assert Path(config["temp"]).is_relative_to(layout.runtime)

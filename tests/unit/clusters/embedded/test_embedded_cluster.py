@@ -65,17 +65,13 @@ def _healthy(monkeypatch: pytest.MonkeyPatch, *problems: Problem) -> None:
     monkeypatch.setattr("clusters.embedded.health._SECOND_LOOK_SECONDS", 0)
 
 
-def test_a_healthy_cluster_does_not_change(
-    made: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_healthy_cluster_stays(made: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     _healthy(monkeypatch)
     inputs = {"name": "dev", "directory": made["directory"]}
     assert EmbeddedHandler().diff(made, inputs, Listener()) == []
 
 
-def test_what_is_the_matter_is_drift_in_place(
-    made: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_faults_are_drift_in_place(made: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     etcd = Problem("etcd", "FATAL")
     _healthy(monkeypatch, etcd, etcd, Problem("node", "not Ready"))
     inputs = {"name": "dev", "directory": made["directory"]}
@@ -86,9 +82,7 @@ def test_what_is_the_matter_is_drift_in_place(
     ]
 
 
-def test_what_passes_by_itself_is_no_drift(
-    made: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_passes_is_no_drift(made: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     _healthy(monkeypatch)
     late, gone = Problem("api", "no answer within 2 s"), Problem("etcd", "FATAL")
     looks = iter([[late], [], [late], [gone]])
@@ -100,9 +94,7 @@ def test_what_passes_by_itself_is_no_drift(
     assert change.path == "etcd"
 
 
-def test_renewed_credentials_are_handed_out(
-    made: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_renewed_credentials_go_out(made: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     _healthy(monkeypatch)
     layout = Layout(Path(made["directory"]))
     layout.certificate("admin").unlink()

@@ -53,9 +53,7 @@ def test_missing_cgroups_fail_with_a_remedy() -> None:
         isolation.tracking(isolation.hierarchies(b"25 1 0:22 / /run rw - tmpfs tmpfs rw\n"))
 
 
-def test_supervisord_leaves_the_group_of_its_command_in_version_2_also_beside_version_1(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_supervisord_leaves_its_v2_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """That group is the CLI's, and its rules stay while a process is in it: scripts/guard.py."""
     trees = [
         isolation.Mount(tmp_path / "pids", "cgroup", frozenset({"pids"})),
@@ -137,9 +135,7 @@ def _unequipped(name: str) -> Path:
     raise ToolMissing(f"{name}: run `make setup`")
 
 
-def test_all_obstacles_are_reported_together(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_all_obstacles_are_one_message(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**10, 10**10, 2**29))
     monkeypatch.setattr("os.geteuid", lambda: 0)
@@ -154,9 +150,7 @@ def test_all_obstacles_are_reported_together(
     assert "runc: run `make setup`" in text
 
 
-def test_without_root_there_are_other_kinds(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_without_root_other_kinds_remain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(RuntimeError, match="use kind or minikube"):
         require(Layout(tmp_path))

@@ -86,9 +86,7 @@ def test_a_certificate_of_a_clock_that_ran_ahead_is_renewed(
 
 @pytest.mark.parametrize("name", ["ca", "scheduler"])
 @pytest.mark.parametrize("broken", ["foreign", "empty", "no key"])
-def test_a_key_that_is_not_its_certificates_is_renewed_with_it(
-    layout: Layout, name: str, broken: str
-) -> None:
+def test_a_key_of_another_certificate_is_renewed(layout: Layout, name: str, broken: str) -> None:
     content = {"foreign": layout.key("admin").read_text(), "empty": "", "no key": "x"}[broken]
     layout.key(name).write_text(content)
     assert f"{name}: its key is missing, or another one's" in pki.problems(layout)
@@ -106,9 +104,7 @@ def test_an_empty_service_account_key_is_replaced(layout: Layout) -> None:
     assert layout.key("service-account").read_text() == made
 
 
-def test_a_certificate_about_to_expire_is_renewed_alone(
-    layout: Layout, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_expiring_one_is_renewed_alone(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(pki, "LIFE", timedelta(days=29))
         layout.certificate("scheduler").unlink()

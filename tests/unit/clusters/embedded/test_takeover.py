@@ -56,9 +56,7 @@ def test_data_without_a_record_is_copied_while_nothing_writes_to_it(
 
 
 @pytest.mark.usefixtures("stopped")
-def test_a_takeover_that_fails_says_how_to_go_back_and_tries_again_with_the_first_copy(
-    layout: Layout, provide: Provide
-) -> None:
+def test_a_failed_takeover_keeps_the_first_copy_and_says(layout: Layout, provide: Provide) -> None:
     provide("v1.37.2")
     data, copy = layout.directory / "etcd", layout.directory / "etcd-v1.34"
 

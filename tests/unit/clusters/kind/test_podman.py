@@ -109,9 +109,7 @@ def test_what_was_there_before_stays(machine: Machine) -> None:
     assert (machine.directory / "modules").exists()
 
 
-def test_nothing_takes_the_place_of_an_engine_that_the_user_has_chosen(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_engine_that_the_user_has_chosen_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KIND_EXPERIMENTAL_PROVIDER", "docker")
     monkeypatch.setattr(Engine, "problem", lambda _self: "it does not work")
     monkeypatch.setattr("shutil.which", lambda name, **_: name)
@@ -121,9 +119,7 @@ def test_nothing_takes_the_place_of_an_engine_that_the_user_has_chosen(
     assert tool.more_tools() == ()
 
 
-def test_an_engine_that_works_is_used_before_a_podman_of_our_own(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_engine_that_works_comes_before_our_podman(monkeypatch: pytest.MonkeyPatch) -> None:
     problems: dict[str, str | None] = {"docker": "no daemon"}
     monkeypatch.setattr(Engine, "problem", lambda self: problems.get(self.program))
     monkeypatch.setattr("shutil.which", lambda name, **_: name if name in problems else None)

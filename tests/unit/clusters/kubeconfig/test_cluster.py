@@ -123,9 +123,7 @@ def test_several_files_are_one(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("read", [str, yaml.safe_load], ids=["text", "map"])
-def test_a_content_stands_for_a_file_and_is_in_no_message(
-    folder: Path, read: Callable[[str], Any]
-) -> None:
+def test_a_content_is_taken_and_in_no_message(folder: Path, read: Callable[[str], Any]) -> None:
     content = read((folder / "more").read_text())
     choice = choose(None, "c", content)
     assert choice == replace(chosen(folder / "more", "c"), path=None, files=choice.files)
@@ -144,9 +142,7 @@ def at_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", "")
 
 
-def test_without_a_path_the_persons_own_file_is_taken(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_default_path_is_the_users_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / ".kube").mkdir()
     (folder / "more").rename(folder / ".kube" / "config")
     at_home(folder, monkeypatch)
@@ -227,28 +223,3 @@ def test_the_setting_gpus_becomes_the_pool_of_jobs() -> None:
     assert kind.gpus(settled(images=IMAGES)) is None
     assert kind.pools(wanted) == ()
     assert kind.capacity(wanted) is None
-
-
-@pytest.mark.parametrize(
-    ("said", "key", "told"),
-    [
-        ({}, "images", "is missing: say how images get into the cluster"),
-        ({"images": {}}, "images.trainer", "is missing, and jobs run it"),
-        ({"images": IMAGES, "gpus": {"perNode": 1}}, "images.trainerCuda", "jobs on `gpus` run it"),
-        ({"images": IMAGES, "operator": "install"}, "images.tcpWait", "`operator: install` needs"),
-        (
-            {"images": {**IMAGES, "trainerCuda": "a:1"}, "gpus": {"perNode": 1, "maxNodes": 1,
-                                                                 "nodes": 2}},
-            "gpus.maxNodes",
-            "1 is less than `gpus.nodes`, 2",
-        ),
-        ({"images": IMAGES, "disconnected": True}, "disconnected", "needs a `registry`"),
-        ({"images": IMAGES, "path": "config"}, "path", "absolute or with ~/"),
-        ({"images": IMAGES, "namespace": "Team A"}, "namespace", "a namespace that is there"),
-        ({"images": IMAGES, "operator": "none"}, "operator", "auto, install, existing"),
-        ({"images": IMAGES, "contexts": "a"}, "contexts", 'did you mean "context"?'),
-    ],
-)  # fmt: skip
-def test_wrong_settings_are_refused(said: dict[str, Any], key: str, told: str) -> None:
-    found = {each.key: each.text for each in settled(**said)}
-    assert told in found[f"slipway:cluster.{key}"]

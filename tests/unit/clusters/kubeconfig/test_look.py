@@ -143,9 +143,7 @@ def test_rejected_credentials_ask_for_a_new_login(api: FakeApi) -> None:
         seen(api)
 
 
-def test_an_unreachable_cluster_is_reported_with_a_command_to_check_it(
-    api: FakeApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unreachable_cluster_says_so(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "clusters.kubeconfig.look._groups.retry.stop", tenacity.stop_after_attempt(1)
     )
@@ -167,9 +165,7 @@ def test_a_failing_login_command_is_reported_with_its_output(api: FakeApi) -> No
     assert api.asked == [], "nobody was asked as nobody"
 
 
-def test_whose_the_operators_deployment_is_is_seen_where_its_definition_may_not_be(
-    api: FakeApi,
-) -> None:
+def test_an_operators_owner_is_seen_where_its_definition_is_hidden(api: FakeApi) -> None:
     with_operator(api)
     usual = deployed("kubeflow", "training-operator", "1")
     usual["metadata"]["annotations"] = {MADE_BY: "slipway/dev"}
@@ -224,9 +220,7 @@ def test_a_kept_claim_is_mentioned_but_is_no_leftover(api: FakeApi, tmp_path: Pa
 
 
 @pytest.mark.parametrize("place", [NAMESPACE, ACCOUNT])
-def test_what_is_in_another_stacks_namespace_is_not_left_by_this_one(
-    api: FakeApi, tmp_path: Path, place: str
-) -> None:
+def test_another_stacks_namespace_is_not_ours(api: FakeApi, tmp_path: Path, place: str) -> None:
     api.says("GET", JOBS, {"items": [{"metadata": {"name": "theirs"}}]})
     api.says("GET", place, {"metadata": {"annotations": {MADE_BY: "slipway/dev"}}})
     kind, found = remains(api, tmp_path)
@@ -249,9 +243,7 @@ def test_an_unauthorized_check_never_reports_it_empty(api: FakeApi, tmp_path: Pa
     assert f"{command} pytorchjobs,pods" in told
 
 
-def test_of_a_cluster_that_has_gone_nothing_is_known_to_be_left(
-    api: FakeApi, tmp_path: Path
-) -> None:
+def test_of_a_cluster_that_has_gone_nothing_is_left(api: FakeApi, tmp_path: Path) -> None:
     api.kubeconfig = api.kubeconfig.replace("127.0.0.1:", "127.0.0.1:1#")
     kind, found = remains(api, tmp_path)
     assert found == []
@@ -262,9 +254,7 @@ def test_of_a_cluster_that_has_gone_nothing_is_known_to_be_left(
     assert f"should it do so again, see `{command}" in kind
 
 
-def test_of_a_cluster_whose_context_has_gone_nothing_is_known_to_be_left(
-    api: FakeApi, tmp_path: Path
-) -> None:
+def test_of_a_context_that_has_gone_nothing_is_left(api: FakeApi, tmp_path: Path) -> None:
     kind, found = remains(api, tmp_path, context="gone")
     assert found == []
     assert 'slipway:cluster.context: "gone" is not in' in kind

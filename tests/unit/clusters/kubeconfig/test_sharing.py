@@ -48,9 +48,7 @@ OTHERS = "slipway/dev"
     ],
     ids=["its CRD", "its Deployment", "its namespace", "all of it"],
 )
-def test_an_operator_that_another_stack_has_installed_is_that_stacks_alone(
-    found: Found, namespace: str
-) -> None:
+def test_another_stacks_operator_is_that_stacks_alone(found: Found, namespace: str) -> None:
     with pytest.raises(Unusable) as caught:
         require_alone(found, namespace, MINE)
     said = str(caught.value)

@@ -33,9 +33,7 @@ def _programs(folder: Path, monkeypatch: pytest.MonkeyPatch, plain: str) -> Path
     return calls
 
 
-def test_it_comes_from_the_machines_own_lists(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_comes_from_the_machines_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = _programs(tmp_path, monkeypatch, "touch numbers_1_all.deb")
     debian.unpack("numbers", tmp_path / "unpacked")
     assert [path.name for path in (tmp_path / "unpacked").iterdir()] == [
@@ -45,9 +43,7 @@ def test_it_comes_from_the_machines_own_lists(
     assert {path.name for path in tmp_path.iterdir()} == {"bin", "calls", "unpacked"}
 
 
-def test_lists_of_its_own_are_fetched_where_the_machines_do_not_have_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_lists_are_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = _programs(tmp_path, monkeypatch, "exit 100")
     debian.unpack("numbers", tmp_path / "unpacked")
     assert [line.split()[-1] for line in calls.read_text().splitlines()] == [
@@ -111,9 +107,7 @@ def test_a_released_suite_comes_from_its_mirror(asked: list[str]) -> None:
     assert asked == []
 
 
-def test_a_build_has_the_shells_proxies_by_both_of_their_names(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_build_has_both_names_of_the_shells_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")

@@ -33,9 +33,7 @@ def test_a_comment_may_be_in_any_encoding(tmp_path: Path) -> None:
     assert not spec.wants_trainer
 
 
-def test_the_name_changes_with_the_files_the_dockerfiles_name_and_the_trainer(
-    tmp_path: Path,
-) -> None:
+def test_the_name_has_the_files_the_dockerfile_and_the_trainer(tmp_path: Path) -> None:
     (tmp_path / "Other").write_text(_FROM_TRAINER)
     specs = [
         _spec(tmp_path, _FROM_TRAINER, "localhost/trainer:1"),
@@ -60,16 +58,6 @@ def test_a_pipe_among_the_files_is_not_read(tmp_path: Path) -> None:
         [sys.executable, "-c", reading, str(tmp_path)], cwd=CHECKOUT, check=True, timeout=20
     )
     assert before != _spec(tmp_path, _FROM_TRAINER).content_hash
-
-
-def test_a_missing_context_is_reported_with_its_path(tmp_path: Path) -> None:
-    spec = JobImageSpec("mine", tmp_path / "nowhere", "Dockerfile")
-    assert str(tmp_path / "nowhere") in spec.problems()["context"]
-
-
-def test_a_missing_dockerfile_is_reported_with_its_path(tmp_path: Path) -> None:
-    spec = JobImageSpec("mine", tmp_path, "docker/Dockerfile")
-    assert str(tmp_path / "docker" / "Dockerfile") in spec.problems()["dockerfile"]
 
 
 @pytest.mark.parametrize("line", ["ARG HTTPS_PROXY", "ENV a=b https_proxy=$x", "arg http_proxy=1"])

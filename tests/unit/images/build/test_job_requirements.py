@@ -86,10 +86,7 @@ def test_a_missing_requirements_file_is_reported(tmp_path: Path) -> None:
     ],
 )
 def test_another_file_is_refused_by_its_line(tmp_path: Path, line: str) -> None:
-    """A preview shows what is built and from what.
-
-    It refuses a list that can't be built, with all other errors.
-    """
+    """A preview shows what is built and from what."""
     found = spec(tmp_path, f"einops\n{line}\n").problems()
     assert "line 2 of" in found["requirements"]
     assert "names another file" in found["requirements"]
@@ -120,9 +117,7 @@ def test_packages_are_allowed(tmp_path: Path, text: str) -> None:
         ("slipway-trainer-cuda-2.6", "torchvision>0.28", '`torch: "2.15"`'),
     ],
 )
-def test_another_torch_than_the_images_is_refused_with_what_to_do(
-    tmp_path: Path, base: str, line: str, reason: str
-) -> None:
+def test_another_torch_is_refused(tmp_path: Path, base: str, line: str, reason: str) -> None:
     (tmp_path / "needs.txt").write_text(f"einops\n{line}\n")
     found = RequirementsSpec.from_file(tmp_path / "needs.txt", base).problems()
     assert "line 2 of" in found["requirements"]

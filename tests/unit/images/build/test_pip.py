@@ -52,9 +52,7 @@ def test_they_are_fetched_once(tmp_path: Path, runner: Runner) -> None:
     assert runner.log.read_bytes() == fetched
 
 
-def test_another_lock_file_fetches_again_and_forgets_the_old(
-    tmp_path: Path, runner: Runner
-) -> None:
+def test_another_lock_file_forgets_the_old_wheels(tmp_path: Path, runner: Runner) -> None:
     _install(tmp_path, "first", "a==1", runner)
     assert (_install(tmp_path, "second", "a==2", runner) / "package.py").read_text() == "a==2"
     kept = tmp_path / "cache" / "slipway" / "packages" / "requirements-3.14"
@@ -72,9 +70,7 @@ def test_each_images_packages_are_kept_beside_the_others(tmp_path: Path, runner:
     assert runner.log.read_bytes() == fetched
 
 
-def test_compiled_packages_are_taken_for_the_images_python_on_this_kind_of_machine(
-    tmp_path: Path,
-) -> None:
+def test_wheels_are_for_the_images_python_and_this_machine(tmp_path: Path) -> None:
     command = {*pip._command(tmp_path / "requirements.lock", tmp_path / "target", "3.14")}
     assert {"--python-version=3.14", "--abi=cp314", "--abi=abi3", "--no-deps"} <= command
     platforms = {word for word in command if word.startswith("--platform=")}
@@ -103,9 +99,7 @@ def test_pip_may_take_nothing_but_what_the_lock_file_names(tmp_path: Path) -> No
         *((f"requirements.cuda-{version}.lock", "torch") for version in RELEASES),
     ],
 )
-def test_a_lock_file_pins_every_package_by_hash_and_names_no_index(
-    name: str, essential: str
-) -> None:
+def test_a_lock_file_has_hashes_and_no_index(name: str, essential: str) -> None:
     text = (TRAINER.context / name).read_text()
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     packages = "\n".join(lines).replace("\\\n", "").splitlines()
@@ -132,9 +126,7 @@ def test_what_the_environment_says_wins() -> None:
 
 
 @pytest.mark.usefixtures("plain")
-def test_an_index_and_certificates_are_handed_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_index_and_certificates_go_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bundle = tmp_path / "bundle.crt"
     bundle.write_text("certificates")
     configure(
@@ -151,9 +143,7 @@ def test_an_index_and_certificates_are_handed_over(
 
 
 @pytest.mark.usefixtures("plain")
-def test_a_bundle_that_other_programs_use_is_pips_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_programs_bundle_is_pips_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     configure(monkeypatch)
     (tmp_path / "bundle.crt").touch()
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "bundle.crt"))
@@ -161,9 +151,7 @@ def test_a_bundle_that_other_programs_use_is_pips_too(
 
 
 @pytest.mark.usefixtures("plain")
-def test_what_names_places_of_this_machine_is_not_handed_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_places_of_this_machine_stay_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     configure(monkeypatch, ":env:.find-links='/opt/wheels'", "global.cert='/no/such/file'")
     assert pip.mounts(tmp_path) == {}
 
@@ -217,9 +205,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("--none\n", "pip knows no option --none"),
     ],
 )
-def test_what_this_machines_pip_prints_is_understood(
-    index: Path, tmp_path: Path, listed: str, reason: str
-) -> None:
+def test_this_pips_words_are_known(index: Path, tmp_path: Path, listed: str, reason: str) -> None:
     """Another version of pip that words it otherwise is noticed here."""
     (tmp_path / "needs.txt").write_text(listed)
     pip_ = (sys.executable, "-m", "pip", "--isolated", "--disable-pip-version-check")

@@ -74,9 +74,7 @@ def _inputs(tool: Tool) -> Properties:
     }
 
 
-def test_it_is_brought_in_by_its_name_and_its_archive_does_not_stay(
-    shelf: Shelf, tool: Tool, tmp_path: Path
-) -> None:
+def test_it_is_brought_in_without_its_archive(shelf: Shelf, tool: Tool, tmp_path: Path) -> None:
     _, outputs = _OF.create(_inputs(tool), Listener())
     assert shelf.images == {outputs["reference"]: [outputs["built"]]}
     assert outputs["built"].startswith("localhost/slipway-tcp-wait:v1-")

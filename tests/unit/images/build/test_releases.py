@@ -32,9 +32,7 @@ def test_another_version_is_another_image_beside_the_default() -> None:
     ],
     ids=str,
 )
-def test_a_gpu_takes_the_versions_with_kernels_for_it_and_a_cuda_of_its_driver(
-    card: Card, wanted: list[str]
-) -> None:
+def test_a_gpu_takes_versions_and_cuda_that_fit_it(card: Card, wanted: list[str]) -> None:
     assert [each.torch for each in usable([card])] == wanted
 
 

@@ -44,9 +44,7 @@ def test_what_fails_otherwise_is_not_begun_again(tmp_path: Path) -> None:
     assert begun(tmp_path) == 1
 
 
-def test_the_row_shows_the_latest_step_also_when_a_lot_was_printed_since(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_row_shows_the_latest_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "_PAUSE", 0.05)
     listener = Listener()
     program = "echo STEP 1/2: FROM a; sleep 0.3; echo STEP 2/2: RUN b; sleep 0.3; seq 9999; sleep 1"

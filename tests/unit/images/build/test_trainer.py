@@ -57,9 +57,7 @@ def _relink(context: Path) -> None:
     ],
     ids=["Dockerfile", "content", "new file", "name", "executable", "link"],
 )
-def test_every_change_of_the_context_changes_the_hash(
-    change: Callable[[Path], object], context: Path
-) -> None:
+def test_every_change_changes_the_hash(change: Callable[[Path], object], context: Path) -> None:
     before = _hash(context)
     change(context)
     assert _hash(context) != before
@@ -75,9 +73,7 @@ def test_every_change_of_the_context_changes_the_hash(
     ],
     ids=["git", "compiled", "time", "umask"],
 )
-def test_what_git_python_and_the_umask_do_does_not(
-    change: Callable[[Path], object], context: Path
-) -> None:
+def test_git_python_umask_keep_the_hash(change: Callable[[Path], object], context: Path) -> None:
     before = _hash(context)
     change(context)
     assert _hash(context) == before

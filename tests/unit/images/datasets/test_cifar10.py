@@ -117,9 +117,7 @@ def test_each_class_gives_the_same_number_of_pictures_in_their_order(tmp_path: P
 
 
 @pytest.mark.usefixtures("_small")
-def test_a_picture_lies_in_the_middle_of_a_larger_one_in_three_equal_colors(
-    tmp_path: Path,
-) -> None:
+def test_a_picture_is_centred_in_three_equal_colors(tmp_path: Path) -> None:
     cifar10.from_debian(tmp_path, Listener())
     batch = _load((tmp_path / "cifar-10-batches-py" / "data_batch_4").read_bytes())
     row = _bytes(batch["data"])[:3072]
@@ -130,17 +128,13 @@ def test_a_picture_lies_in_the_middle_of_a_larger_one_in_three_equal_colors(
     assert lines[2:-2] == [b"\0\0" + b"\6" * 28 + b"\0\0"] * 28
 
 
-def test_a_machine_without_the_package_says_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_package_it_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NotAvailable, match="apt-get"):
         cifar10.from_debian(tmp_path, Listener())
 
 
-def test_an_archive_put_there_by_hand_has_to_be_the_published_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_the_published_archive_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     real = cifar10.CIFAR10
     assert not real.is_at_hand()

@@ -88,9 +88,7 @@ def test_the_name_and_the_classes_are_part_of_the_content() -> None:
     assert len(prints) == 4
 
 
-def test_the_stand_in_is_taken_and_announced_where_the_real_one_cannot_be_had(
-    listener: Listener,
-) -> None:
+def test_the_stand_in_is_announced_where_the_real_one_is_missing(listener: Listener) -> None:
     assert REAL.taken() is None
     assert REAL.provide(listener) is STAND_IN
     assert REAL.taken() is STAND_IN

@@ -130,9 +130,7 @@ class TestAsking:
         with _serving(busy=2) as (server, _):
             assert registry(server, _ME).digest(f"{server}/team/a:1") == _DIGEST
 
-    def test_one_that_stays_busy_is_given_up(
-        self, registry: _Make, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_busy_one_is_given_up(self, registry: _Make, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("images.targets.registry.LIMIT", 0.1)
         with _serving(busy=99) as (server, _):
             target = registry(server, _ME)

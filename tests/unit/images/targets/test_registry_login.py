@@ -36,9 +36,7 @@ class TestLogins:
             ("example.org/team", "example.org/team"),
         ],
     )
-    def test_an_entry_is_found_however_the_file_names_the_registry(
-        self, key: str, server: str, tmp_path: Path
-    ) -> None:
+    def test_an_entry_is_found_by_any_name(self, key: str, server: str, tmp_path: Path) -> None:
         file = _file(tmp_path, auths={key: _auth("me:a:b"), "other.org": _auth("x:y")})
         assert stored_login(server, file) == Login.from_credentials("me", "a:b")
 
@@ -60,18 +58,14 @@ class TestLogins:
         with pytest.raises(TargetError, match=r"no entry for example\.org.*login example\.org"):
             find_login("example.org", "docker", str(file))
 
-    def test_without_a_login_file_access_is_anonymous(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_no_login_is_anonymous(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
         monkeypatch.setenv("REGISTRY_AUTH_FILE", "")
         monkeypatch.setenv("XDG_RUNTIME_DIR", "")
         assert find_login("example.org", "docker", None) is None
 
     @pytest.mark.parametrize("text", ["[]", "{", '{"auths": {"example.org": {"auth": "%"}}}'])
-    def test_the_error_for_a_damaged_file_hides_its_content(
-        self, text: str, tmp_path: Path
-    ) -> None:
+    def test_a_damaged_files_content_is_in_no_error(self, text: str, tmp_path: Path) -> None:
         file = tmp_path / "config.json"
         file.write_text(text)
         with pytest.raises(TargetError, match=str(file)) as told:
@@ -104,9 +98,7 @@ class TestAzure:
         yield
         login._by_azure.cache_clear()
 
-    def test_its_token_is_asked_for_once(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_token_is_asked_once(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         calls = tmp_path / "calls"
         cli = tmp_path / "az"
         cli.write_text(

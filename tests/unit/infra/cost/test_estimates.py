@@ -85,9 +85,7 @@ def test_every_price_has_its_publisher_date_and_address_once() -> None:
     assert told(SYSTEM, GPU).count(line) == 1
 
 
-def test_prices_and_sizes_of_more_than_90_days_ago_are_one_warning(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_old_prices_and_sizes_are_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("clusters.azure.facts.READ", date(2026, 2, 1))
     assert estimates.outdated([GPU], table(), date(2026, 4, 1)) is None
     text = str(estimates.outdated([GPU, SYSTEM], table(), date(2026, 4, 2)))
@@ -151,9 +149,7 @@ def test_spot_nodes_without_a_price_cost_at_most_what_others_do_and_no_least_is_
         ("Standard_Big", "0.3", "1.200", "are given back above maxPrice: 0.300"),
     ],
 )
-def test_spot_nodes_cost_at_most_what_the_person_pays_for_them(
-    size: str, dollars: str, most: str, why: str
-) -> None:
+def test_spot_nodes_cost_at_most_their_price(size: str, dollars: str, most: str, why: str) -> None:
     lines = told(replace(GPU, size=size, spot=True, dollars=Decimal(dollars)))
     assert f"spot: at most USD {most} (no price for spot nodes, which {why})" in lines[0]
     assert lines[1] == f"total: USD 0 to {most} an hour"
@@ -181,9 +177,7 @@ def test_what_is_not_included_is_named_beside_an_estimate() -> None:
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
-def test_the_costs_are_announced_in_a_preview_and_in_an_update_which_may_have_had_none(
-    dry_run: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_preview_and_update_show_costs(dry_run: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     monkeypatch.setattr("pulumi.log.info", said.append)
     monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: dry_run)
@@ -191,9 +185,7 @@ def test_the_costs_are_announced_in_a_preview_and_in_an_update_which_may_have_ha
     assert len(said) == 1
 
 
-def test_a_preview_that_asks_for_it_gets_the_costs_in_a_file(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_preview_gets_costs_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     said: list[str] = []
     monkeypatch.setattr("pulumi.log.info", said.append)
     monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: True)
@@ -204,9 +196,7 @@ def test_a_preview_that_asks_for_it_gets_the_costs_in_a_file(
     assert (tmp_path / "last").read_text() == f"{said[0]}\n{said[1]}\n"
 
 
-def test_without_paid_pools_there_is_no_message_and_no_table_is_read(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_paid_pools_no_table_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     def unwanted(*_: object) -> None:
         raise AssertionError("nothing should be said or read")
 
@@ -217,9 +207,7 @@ def test_without_paid_pools_there_is_no_message_and_no_table_is_read(
     assert estimates.of_jobs([job()], [], None) == {}
 
 
-def test_the_default_price_table_is_the_repositorys(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_default_price_table_is_the_repositorys(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     for kind in ("info", "warn"):
         monkeypatch.setattr(f"pulumi.log.{kind}", said.append)
@@ -270,9 +258,7 @@ def test_a_training_costs_its_time_at_least_and_at_most_that_of_nodes_that_come_
 
 
 @pytest.mark.parametrize(("limit", "refused"), [(9.99, True), (10.0, False), (None, False)])
-def test_a_job_that_may_cost_more_than_its_limit_is_refused(
-    limit: float | None, *, refused: bool
-) -> None:
+def test_a_job_above_its_cost_limit_is_refused(limit: float | None, *, refused: bool) -> None:
     problems = list(
         estimates.too_dear([job(workers=3, max_cost=limit, timeout=3600)], [TRAINED], EUROS)
     )

@@ -45,11 +45,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def inputs(cluster: FakeApi, **changed: Any) -> dict[str, Any]:
-    return {
-        "kubeconfig": cluster.kubeconfig,
-        "pool": facts(POOL),
-        "rollout": "x",
-    } | changed
+    return {"kubeconfig": cluster.kubeconfig, "pool": facts(POOL), "rollout": "x"} | changed
 
 
 def cuda(cluster: FakeApi, shown: Row | None = None, **changed: Any) -> dict[str, Any]:
@@ -85,9 +81,7 @@ def test_an_account_that_may_not_list_nodes_is_no_failure(cluster: FakeApi) -> N
     assert warning.startswith("cuda: unverified: ")
 
 
-def test_nodes_that_do_not_offer_gpus_in_time_fail_the_update_with_the_reasons(
-    cluster: FakeApi,
-) -> None:
+def test_nodes_without_gpus_in_time_fail_with_the_reasons(cluster: FakeApi) -> None:
     cluster.says("GET", NODES, {"items": [node(gpus=None)]})
     crashed = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}
     cluster.says("GET", f"{PLUGINS}/pods", {"items": [plugin(crashed)]})
@@ -121,9 +115,7 @@ def test_a_failed_scale_up_is_reported_with_its_cause(cluster: FakeApi) -> None:
         cuda(cluster)
 
 
-def test_nodes_that_come_late_are_waited_for(
-    cluster: FakeApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_late_nodes_are_waited_for(cluster: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu_ready, "NODES_SECONDS", 60)
     looks: list[None] = []
 

@@ -6,13 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from clusters.nodes import DEVICE_PLUGIN, GpuPool
-from infra.gpus.manifests import (
-    NAMESPACE,
-    PLUGIN,
-    device_plugin,
-    facts,
-    pool_of,
-)
+from infra.gpus.manifests import NAMESPACE, PLUGIN, device_plugin, facts, pool_of
 from tests.unit.gpu_objects import POOL
 
 TOLERATION = {"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}

@@ -195,9 +195,7 @@ def test_a_passing_input_reaches_what_the_engine_asks_for_and_no_state(plugin: P
 
 
 @pytest.mark.parametrize(("ignored", "changed"), [([], ["size"]), (["size"], [])])
-def test_a_diff_names_what_changed_and_heeds_what_is_ignored(
-    plugin: Plugin, ignored: list[str], changed: list[str]
-) -> None:
+def test_a_diff_heeds_ignored_keys(plugin: Plugin, ignored: list[str], changed: list[str]) -> None:
     response = plugin.calls.Diff(
         provider_pb2.DiffRequest(
             urn=URN,

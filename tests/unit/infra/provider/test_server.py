@@ -136,9 +136,7 @@ def test_the_kernels_table_says_whose_a_connection_is(
     assert server.is_trusted(PEER) is trusted
 
 
-def test_a_stranger_who_shares_the_port_of_a_trusted_connection_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stranger_on_a_shared_port_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = tmp_path / "tcp"
     lines = _TABLE.format(state="01", uid=0).splitlines()
     strange = _TABLE.format(state="01", uid=os.geteuid() + 4711).splitlines()[1]
@@ -147,9 +145,7 @@ def test_a_stranger_who_shares_the_port_of_a_trusted_connection_is_refused(
     assert not server.is_trusted(PEER)
 
 
-def test_a_connection_that_is_missing_from_one_reading_of_the_table_is_looked_up_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_connection_missing_once_is_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
     readings = iter([[], [os.geteuid()]])
     monkeypatch.setattr(server, "_owners", lambda *_: next(readings))
     assert server.is_trusted(PEER)

@@ -68,15 +68,6 @@ def test_its_two_pods_are_never_on_one_volume_at_the_same_time() -> None:
     assert [each["claimName"] for each in mounted] == found
 
 
-def test_its_claim_has_the_size_and_the_class_of_the_settings() -> None:
-    [claim] = claims("team", "20Gi", "fast", has_database=False)
-    assert claim["spec"] == {
-        "accessModes": ["ReadWriteOnce"],
-        "resources": {"requests": {"storage": "20Gi"}},
-        "storageClassName": "fast",
-    }
-
-
 def test_runs_are_in_sqlite_on_the_volume_or_in_the_database_by_its_secret() -> None:
     assert environment(has_database=False)["MLFLOW_BACKEND_STORE_URI"].startswith(
         "sqlite:////data/"

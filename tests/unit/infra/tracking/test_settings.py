@@ -34,34 +34,6 @@ def test_without_it_nothing_is_tracked_and_all_room_is_for_jobs() -> None:
     assert settings.capacity == ROOM
 
 
-@pytest.mark.parametrize(
-    ("tracking", "place"),
-    [
-        (
-            {"kind": "mlflow"},
-            {"kind": "mlflow", "url": "http://mlflow:5000", "address": "http://localhost:5000"},
-        ),
-        (
-            {"kind": "mlflow", "url": "https://mlflow.example.org/team/"},
-            {
-                "kind": "mlflow",
-                "url": "https://mlflow.example.org/team",
-                "address": "https://mlflow.example.org/team",
-            },
-        ),
-        ({"kind": "wandb"}, {"kind": "wandb"}),
-        ({"kind": "tensorboard"}, {"kind": "tensorboard"}),
-    ],
-)
-def test_runs_are_sent_where_the_settings_say(
-    tracking: dict[str, str], place: dict[str, str]
-) -> None:
-    found = parsed(tracking).tracking
-    assert found is not None
-    assert found.place == place
-    assert found.is_installed == (place.get("url") == "http://mlflow:5000")
-
-
 def test_what_the_server_requests_is_no_room_for_jobs() -> None:
     beside = [parsed({"kind": "mlflow", "database": each}) for each in ("sqlite", "postgresql")]
     rooms = [each.capacity for each in beside]

@@ -15,9 +15,7 @@ PODS = "/api/v1/namespaces/jobs/pods"
     "owners", [None, [], [{"kind": "ReplicaSet", "name": "mine", "uid": "a"}],
                [{"kind": "PyTorchJob", "name": "mine-2", "uid": "a"}]],
 )  # fmt: skip
-def test_a_pod_that_no_job_of_that_name_owns_is_not_the_jobs(
-    owners: list[dict[str, str]] | None,
-) -> None:
+def test_a_pod_of_another_owner_is_not_the_jobs(owners: list[dict[str, str]] | None) -> None:
     """It is neither seen nor patched, deleted or waited for, whatever its labels."""
     foreign, own = pod(1, state=RUNNING), pod(0, state=RUNNING)
     foreign["metadata"]["ownerReferences"] = owners

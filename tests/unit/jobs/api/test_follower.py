@@ -33,12 +33,7 @@ class Logs:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def log_lines(
-        self,
-        pod: str,
-        *,
-        since: str | None = None,
-        previous: bool = False,
-        follow: bool = False,
+        self, pod: str, *, since: str | None = None, previous: bool = False, follow: bool = False
     ) -> Iterator[list[Line]]:
         with self._lock:
             self.asked.append(pod)
@@ -114,9 +109,7 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_a_log_is_followed_and_read_to_its_end_once(
-    logs: Logs, taken: Taken, following: Follower
-) -> None:
+def test_a_log_is_read_to_its_end_once(logs: Logs, taken: Taken, following: Follower) -> None:
     logs.lines["a"], logs.open_ended = [line(1), line(2)], {"a"}
     following.follow([one("a")])
     until(lambda: len(taken.lines.get("a", [])) == 2)
@@ -130,9 +123,7 @@ def test_a_log_is_followed_and_read_to_its_end_once(
     assert len(logs.asked) <= 2
 
 
-def test_a_log_that_breaks_off_goes_on_where_it_was(
-    logs: Logs, taken: Taken, following: Follower
-) -> None:
+def test_a_broken_log_goes_on_where_it_was(logs: Logs, taken: Taken, following: Follower) -> None:
     logs.lines["a"] = [line(number) for number in range(40)]
     following.follow([one("a")])
     until(lambda: len(taken.lines.get("a", [])) == 40)
@@ -143,9 +134,7 @@ def test_a_log_that_breaks_off_goes_on_where_it_was(
     assert (logs.refused["a"], following.last_error) == ([], "cut")
 
 
-def test_of_a_thousand_ranks_few_are_read_at_once_and_all_in_the_end(
-    logs: Logs, taken: Taken, following: Follower
-) -> None:
+def test_few_of_a_thousand_are_read_at_once(logs: Logs, taken: Taken, following: Follower) -> None:
     names = [f"rank-{number}" for number in range(1000)]
     logs.lines = {name: [line(1)] for name in names}
     logs.open_ended = set(names)
@@ -162,9 +151,7 @@ def test_of_a_thousand_ranks_few_are_read_at_once_and_all_in_the_end(
     assert logs.most_at_once <= LIVE + 16
 
 
-def test_what_still_runs_at_the_end_is_read_as_far_as_it_is(
-    logs: Logs, taken: Taken, following: Follower
-) -> None:
+def test_what_runs_at_the_end_is_read_so_far(logs: Logs, taken: Taken, following: Follower) -> None:
     logs.lines, logs.open_ended = {"a": [line(1)], "b": [line(1)]}, {"a", "b"}
     following.follow([one("a")])
     until(lambda: "a" in taken.lines)
@@ -184,9 +171,7 @@ def test_a_container_that_is_gone_is_not_waited_for(logs: Logs, following: Follo
     assert following.finish([one("a", is_over=True)], 5)
 
 
-def test_the_log_of_a_restarted_container_is_not_taken_for_the_one_before(
-    logs: Logs, taken: Taken, following: Follower
-) -> None:
+def test_a_restarted_containers_log_is_new(logs: Logs, taken: Taken, following: Follower) -> None:
     logs.lines["a"], logs.started_again["a"] = [line(7)], "another"
     logs.lines["a of before"] = [line(3)]
     following.follow([one("a")])
@@ -195,9 +180,7 @@ def test_the_log_of_a_restarted_container_is_not_taken_for_the_one_before(
     assert taken.lines == {"a": [line(3)]}
 
 
-def test_a_container_that_was_followed_by_two_is_gone(
-    logs: Logs, taken: Taken, following: Follower
-) -> None:
+def test_a_container_followed_twice_is_gone(logs: Logs, taken: Taken, following: Follower) -> None:
     logs.lines["a"], logs.started_again["a"] = [line(7)], "another"
     assert following.finish([Container(0, "a", "oldest", ended=True, previous=False)], 5)
     assert taken.lines == {}

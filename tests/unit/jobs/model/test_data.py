@@ -39,14 +39,9 @@ def test_they_are_fetched_by_the_trainers_image_and_found_by_their_sum() -> None
 
 @pytest.mark.parametrize(
     ("keeps", "source"),
-    [
-        (True, {"persistentVolumeClaim": {"claimName": "slipway-data"}}),
-        (False, {"emptyDir": {}}),
-    ],
+    [(True, {"persistentVolumeClaim": {"claimName": "slipway-data"}}), (False, {"emptyDir": {}})],
 )
-def test_the_next_job_finds_them_where_the_node_keeps_them(
-    keeps: bool, source: dict[str, Any]
-) -> None:
+def test_the_next_job_finds_them_on_the_node(keeps: bool, source: dict[str, Any]) -> None:
     assert {"name": "slipway-data", **source} in pod(keeps)["volumes"]
 
 

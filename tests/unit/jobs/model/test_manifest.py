@@ -21,7 +21,6 @@ from jobs.model.manifest import checkpoint_key, manifest
 from jobs.model.parts import MODULES, Build, Elastic, Limits, Master, SecretKey, Volume
 from jobs.model.pytorchjob import Topology
 from jobs.model.submission import Submission
-from jobs.model.volumes import Script
 from jobs.plan import shares
 from tests.unit.jobs_declared import IMAGE, jobs, rendered, submitted
 
@@ -172,9 +171,7 @@ def test_a_read_only_container_may_write_where_programs_need_to(job: TrainingJob
         ({"build": Build(context="x"), "working_dir": "/work"}, "/work"),
     ],
 )
-def test_an_image_starts_in_its_own_directory_unless_the_job_says_another(
-    program: dict[str, Any], place: str | None
-) -> None:
+def test_an_image_starts_in_its_own_directory(program: dict[str, Any], place: str | None) -> None:
     job = TrainingJob(name="mine", **program)
     assert container(job).get("workingDir") == place
     is_launched = "script" in program and "working_dir" in program
@@ -213,9 +210,7 @@ def test_fields_that_the_operator_would_default_are_always_set(job: TrainingJob)
 
 @few
 @given(jobs)
-def test_a_limit_is_there_for_memory_and_gpus_are_asked_for_as_they_are_limited(
-    job: TrainingJob,
-) -> None:
+def test_memory_has_a_limit_and_gpus_a_request_equal_to_it(job: TrainingJob) -> None:
     for role in replicas(job):
         resources = container(job, role)["resources"]
         assert resources["limits"]["memory"]
@@ -278,9 +273,7 @@ def test_the_launcher_passes_the_jobs_fields_to_a_program_of_the_catalogue() -> 
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_a_program_of_the_catalogue_takes_the_options_that_it_is_given(
-    name: str, root: Path
-) -> None:
+def test_a_program_of_the_catalogue_takes_its_options(name: str, root: Path) -> None:
     # torch is in the image alone, so the sources are read and not imported.
     folder = root / "images/trainer/slipway_trainer/demos"
     taken = (folder / "options.py").read_text() + (folder / f"{name}.py").read_text()
@@ -308,21 +301,6 @@ def test_args_follow_the_jobs_options_and_override_them() -> None:
     assert args[-2:] == ["--epochs", "9"]
 
 
-def test_a_script_is_started_by_the_launcher_in_its_folder() -> None:
-    script = Script("mine", "a/b.py", {"a/b.py": b""})
-    job = TrainingJob(name="mine", script="folder", args=("-v",))
-    complete = rendered(job, script=script.mounted)
-    found = complete["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]
-    (only,) = found["containers"]
-    assert only["command"][-1] == "/opt/script/a/b.py"
-    assert only["args"] == ["-v"]
-    (volume,) = (each for each in found["volumes"] if each["name"] == "script")
-    assert volume["configMap"]["name"] == script.name
-    assert volume["configMap"]["items"] == [{"key": "a_b.py", "path": "a/b.py"}]
-    (mount,) = (each for each in only["volumeMounts"] if each["name"] == "script")
-    assert mount == {"name": "script", "mountPath": "/opt/script", "readOnly": True}
-
-
 def test_a_command_beside_a_script_is_started_by_the_launcher() -> None:
     command = ("torchrun", "--nproc-per-node", "2", "a/b.py", "{run_id}")
     job = TrainingJob(name="mine", script="folder", command=command, args=("-v",))
@@ -348,12 +326,6 @@ def test_an_image_runs_its_own_command_with_the_jobs_arguments() -> None:
     found = container(TrainingJob(name="mine", image="example.org/mine:1", args=("-v",)))
     assert "command" not in found
     assert found["args"] == ["-v"]
-
-
-def test_a_built_image_runs_its_own_command_unless_the_job_has_one() -> None:
-    job = TrainingJob(name="mine", build=Build(context="x"))
-    assert not {"command", "args"} & container(job).keys()
-    assert container(job)["image"] == IMAGE
 
 
 def test_a_program_finds_a_name_for_its_user_also_in_another_image() -> None:
@@ -500,21 +472,6 @@ def test_a_claim_for_a_host_path_is_another_for_another_path() -> None:
     names = {claim(host_path="/a"), claim(host_path="/b"), claim(host_path="/a", read_only=True)}
     assert len(names) == 3
     assert all(re.fullmatch(r"mine-data-[0-9a-f]{8}", name) for name in names)
-
-
-def test_what_can_alter_the_result_alters_the_hash_and_nothing_else_does() -> None:
-    base = mnist()
-    same = [mnist(timeout=7), mnist(backoff_limit=3), mnist(min_accuracy=0.5)]
-    other = [
-        mnist(learning_rate=0.02),
-        mnist(workers=2),
-        mnist(restart_policy="Never"),
-        mnist(processes_per_node=2),
-    ]
-    assert {submitted(job).digest() for job in same} == {submitted(base).digest()}
-    hashes = {submitted(job).digest() for job in [base, *other]}
-    hashes.add(submitted(base, "localhost/slipway-trainer:other").digest())
-    assert len(hashes) == len(other) + 2
 
 
 def test_a_jobs_queue_is_the_label_that_kueue_looks_for_on_the_pytorchjob_alone() -> None:

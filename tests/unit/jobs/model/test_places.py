@@ -49,9 +49,7 @@ def keepers(found: Mapping[str, Any]) -> list[str]:
         ({"workers": 3, "elastic": Elastic(min_replicas=2)}, ["Worker"]),
     ],
 )
-def test_rank_0_keeps_its_files_or_whoever_may_become_it(
-    fields: dict[str, Any], roles: list[str]
-) -> None:
+def test_whoever_may_be_rank_0_keeps_its_files(fields: dict[str, Any], roles: list[str]) -> None:
     assert keepers(pods(submission(VOLUME_URL, **fields))) == roles
     assert keepers(pods(submission(**fields))) == []
 
@@ -137,9 +135,7 @@ def test_unknown_tracking_values_are_left_out_of_the_environment() -> None:
 
 
 @pytest.mark.parametrize("others", [{"place": VOLUME_URL}, {"tracking": TRACKING}])
-def test_where_files_are_kept_and_runs_tracked_is_no_part_of_what_is_trained(
-    others: dict[str, Any],
-) -> None:
+def test_kept_files_and_tracking_are_no_part_of_what_is_trained(others: dict[str, Any]) -> None:
     """Where a run is tracked is no part of what it trains."""
     assert pods(submission(**others)) != pods(submission())
     assert submission(**others).digest() == submission().digest()

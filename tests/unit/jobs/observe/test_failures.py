@@ -62,13 +62,8 @@ _TORCHS = _FRAME.format("/usr/lib/python3/dist-packages/torch/distributed/distri
          Origin.PEER),
     ],
 )  # fmt: skip
-def test_where_an_error_was_raised_says_whether_it_is_a_peers(
-    message: object, origin: Origin
-) -> None:
-    """An error of a tracker or a database is no peer's, whatever its words.
-
-    Its type and where it was raised say so.
-    """
+def test_where_an_error_rose_says_if_it_is_a_peers(message: object, origin: Origin) -> None:
+    """An error of a tracker or a database is no peer's, whatever its words."""
     assert failure(0, message=message).origin is origin
 
 
@@ -222,9 +217,7 @@ def test_who_obeys_a_signal_to_end_did_not_miss_a_peer_that_ended_well() -> None
 
 
 @pytest.mark.parametrize("finished", ["2026-01-01T00:00:20Z", None])
-def test_what_a_peer_outlived_is_the_cause_though_its_replacement_failed_otherwise(
-    finished: str | None,
-) -> None:
+def test_what_a_peer_outlived_is_the_cause(finished: str | None) -> None:
     """Rank 0 sleeps on in the old world, where the new rank 1 finds no peer."""
     sleeping = {"running": {"startedAt": "2026-01-01T00:00:05Z"}}
     unready = {"type": "Ready", "status": "False", "lastTransitionTime": "2026-01-01T00:00:20Z"}

@@ -122,9 +122,7 @@ class Held(Ranks):
         yield from super().log_lines(pod, **options)
 
 
-def test_a_rank_that_is_held_is_heard_of_also_when_a_wait_is_taken_up_again(
-    tmp_path: Path,
-) -> None:
+def test_a_held_rank_is_heard_of_when_a_wait_is_resumed(tmp_path: Path) -> None:
     of = submitted()
     of["spec"]["env"] = "SLIPWAY_HOLD"
     for _ in range(2):

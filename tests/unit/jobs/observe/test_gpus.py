@@ -13,6 +13,7 @@ from jobs.observe.verdict import end_of, is_stuck
 from jobs.plan import TrainingCost
 from jobs.records.archive import Run
 from tests.unit.jobs_objects import RUNNING, declared, ended, job, pod
+from tests.unit.not_none import not_none
 
 DECLARED = declared(gpus=1, min_gpu_utilization=20)
 LOOK = 30
@@ -59,14 +60,11 @@ def test_utilization_is_grouped_by_pod_and_gpu() -> None:
     assert utilization("<html>no metrics</html>", "slipway-jobs") == {}
 
 
-def test_one_idle_gpu_ends_the_run_with_its_rank_its_pod_and_what_was_wasted(
-    run: RunState,
-) -> None:
+def test_one_idle_gpu_ends_the_run_with_rank_pod_and_waste(run: RunState) -> None:
     measured(run, 0, IDLE_SECONDS - LOOK, master=100, worker=3)
     assert end_of(run, 0, DECLARED) is None
     measured(run, IDLE_SECONDS, IDLE_SECONDS, master=100, worker=1)
-    end = end_of(run, 0, DECLARED)
-    assert end is not None
+    end = not_none(end_of(run, 0, DECLARED))
     assert (end.state, is_stuck(run, end)) == ("TimedOut", True)
     assert end.reason == (
         "1 of 2 GPUs stayed below 20 % for 10 minutes, at 3 % at most: "
@@ -91,9 +89,7 @@ def test_money_is_the_idle_share_of_the_nodes(pods: list[dict[str, Any]], money:
     run.see_pods(pods)
     measured(run, 0, IDLE_SECONDS, master=0, worker=0)
     cost = TrainingCost(fewest=1, nodes=2, hourly=2, currency="EUR")
-    end = end_of(run, 0, DECLARED, cost)
-    assert end is not None
-    assert end.reason.endswith(
+    assert not_none(end_of(run, 0, DECLARED, cost)).reason.endswith(
         f"rank 0 (mine-master-0), rank 1 (mine-worker-0). That wasted 0.33 GPU hours, {money}"
     )
 
@@ -137,6 +133,4 @@ def test_what_has_ended_by_itself_was_not_idle(run: RunState) -> None:
     measured(run, 0, IDLE_SECONDS, master=0, worker=0)
     run.see_jobs([job("Succeeded")])
     run.see_pods([gpu_pod(rank, state=ended(0), phase="Succeeded") for rank in (0, 1)])
-    end = end_of(run, 0, DECLARED)
-    assert end is not None
-    assert end.state == "Succeeded"
+    assert not_none(end_of(run, 0, DECLARED)).state == "Succeeded"

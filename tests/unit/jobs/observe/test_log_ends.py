@@ -59,9 +59,7 @@ def test_of_ranks_that_hang_the_one_that_the_others_wait_for_is_named(stood: Sto
 @pytest.mark.parametrize(
     "files", [(_OWN, _OWN), (_OWN, _OWN, _BARRIER), (_BARRIER, _BACKWARD), (_OWN, None)]
 )
-def test_no_rank_is_blamed_where_several_or_none_are_possible(
-    stood: Stood, files: tuple[str | None, ...]
-) -> None:
+def test_several_or_no_suspects_are_not_blamed(stood: Stood, files: tuple[str | None, ...]) -> None:
     assert stood(*files) == ([], ["step 5 of 0"])
 
 
@@ -100,9 +98,7 @@ def test_what_comes_before_the_dump_is_the_log() -> None:
     assert before_stacks(["step 5", *_DUMP]) == ["step 5"]
 
 
-def test_a_container_that_is_started_again_shows_the_log_that_is_kept_of_it(
-    tmp_path: Path,
-) -> None:
+def test_a_container_started_again_shows_its_kept_log(tmp_path: Path) -> None:
     run = Run(tmp_path)
     for container, text in (("first", "why"), ("0-1", "it begins")):
         run.log(0, container).path.write_text(f"{STAMP} {text}\n")

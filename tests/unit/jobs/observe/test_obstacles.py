@@ -14,6 +14,7 @@ from jobs.observe.run_state import RunState
 from jobs.observe.verdict import end_of
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.jobs_objects import REFUSED_LOGIN, RUNNING, declared, ended, job, pod
+from tests.unit.not_none import not_none
 
 DECLARED = declared(timeout=600, start_timeout=60)
 NEVER = "it asks for 8 nvidia.com/gpu, and no node has more than 4"
@@ -80,16 +81,13 @@ def test_what_the_autoscaler_refuses_is_no_node_to_come(tracked: RunState) -> No
     tracked.shortage = NEVER
     see_events(tracked, [NOT_MADE])
     assert tracked.status == "2 ranks: 2 waiting for a node"
-    end = end_of(tracked, 1, DECLARED)
-    assert end is not None
-    assert end.state == "CannotStart"
+    assert not_none(end_of(tracked, 1, DECLARED)).state == "CannotStart"
 
 
 def test_a_start_timeout_includes_the_autoscalers_messages(tracked: RunState) -> None:
     see_events(tracked, [NOT_MADE])
     tracked.setbacks = ["aks-gpu-vmss: QUOTA_EXCEEDED"]
-    end = end_of(tracked, 61, DECLARED)
-    assert end is not None
+    end = not_none(end_of(tracked, 61, DECLARED))
     assert "no node is created for it: 1 max node group size reached" in end.reason
     assert "aks-gpu-vmss: QUOTA_EXCEEDED" in end.reason
 
@@ -129,9 +127,7 @@ def test_the_reason_why_no_node_is_created_is_explained(api: FakeApi, tracked: R
     assert any("SkuNotAvailable" in each for each in tracked.setbacks)
 
 
-def test_who_may_not_look_into_the_autoscalers_namespace_still_sees_the_rest(
-    api: FakeApi, tracked: RunState
-) -> None:
+def test_a_forbidden_autoscaler_namespace_leaves_the_rest(api: FakeApi, tracked: RunState) -> None:
     refused = {"kind": "Status", "message": "configmaps is forbidden"}
     api.says("GET", "/api/v1/namespaces/kube-system/configmaps", refused, status=403)
     told = looked(api, tracked)
@@ -139,9 +135,7 @@ def test_who_may_not_look_into_the_autoscalers_namespace_still_sees_the_rest(
     assert end_of(tracked, 1, DECLARED) is None
 
 
-def test_what_no_node_could_ever_fit_ends_the_run_where_no_autoscaler_may_add_one(
-    api: FakeApi, tracked: RunState
-) -> None:
+def test_what_no_node_can_fit_ends_the_run(api: FakeApi, tracked: RunState) -> None:
     large = homeless(0)
     resources = {"requests": {"cpu": "8"}, "limits": {}}
     large["spec"] |= {
@@ -153,14 +147,11 @@ def test_what_no_node_could_ever_fit_ends_the_run_where_no_autoscaler_may_add_on
     assert end_of(tracked, 1, DECLARED) is None, "the autoscaler may add a larger one"
     api.says("GET", "/api/v1/namespaces/kube-system/configmaps", {"items": []})
     looked(api, tracked)
-    end = end_of(tracked, 1, DECLARED)
-    assert end is not None
+    end = not_none(end_of(tracked, 1, DECLARED))
     assert "it asks for 8 cores, and no node has more than 2 cores" in end.reason
 
 
-def test_a_scheduler_that_has_placed_a_pod_since_has_nothing_to_say(
-    api: FakeApi, tracked: RunState
-) -> None:
+def test_a_scheduler_that_has_placed_a_pod_is_silent(api: FakeApi, tracked: RunState) -> None:
     refused = about(1, "FailedScheduling", "0/1 nodes are available")
     api.says("GET", "/api/v1/namespaces/slipway-jobs/events", {"items": [refused]})
     client = JobApi(kube.connect(api.kubeconfig), "slipway-jobs", "mine", retry_seconds=0)

@@ -131,9 +131,7 @@ def test_a_cut_or_foreign_message_is_no_summary(message: str) -> None:
 
 
 @given(st.text(max_size=200), st.integers(0, 255))
-def test_any_message_and_exit_code_give_a_result_that_can_be_stored(
-    message: str, code: int
-) -> None:
+def test_any_message_and_exit_code_give_a_storable_result(message: str, code: int) -> None:
     found = of(pod(0, state=ended(code, message)), pod(1))
     assert json.loads(json.dumps(found)) == found
     assert found["exit_codes"] == {"0": code}

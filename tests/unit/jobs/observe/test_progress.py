@@ -83,22 +83,13 @@ def test_after_the_last_epoch_no_time_is_left() -> None:
 
 
 def test_a_run_that_goes_on_from_a_checkpoint_is_measured_from_there() -> None:
-    lines = [
-        started(10),
-        step(0, 10, epoch=9, steps=10),
-        step(5, 15, epoch=9, steps=10),
-    ]
+    lines = [started(10), step(0, 10, epoch=9, steps=10), step(5, 15, epoch=9, steps=10)]
     # Half of an epoch took 5 s; one and four tenths are left.
     assert told(*lines).endswith("about 14 s left")
 
 
 def test_a_log_that_is_read_again_from_its_beginning_changes_nothing() -> None:
-    lines = [
-        started(2),
-        step(0, 10, steps=10),
-        epoch(1, 20, loss=9),
-        epoch(2, 30, loss=0.25),
-    ]
+    lines = [started(2), step(0, 10, steps=10), epoch(1, 20, loss=9), epoch(2, 30, loss=0.25)]
     assert told(*lines, *lines) == told(*lines) == "epoch 2/2, loss 0.2500"
 
 
@@ -153,9 +144,7 @@ def test_a_duration_is_shown_in_its_two_largest_units(seconds: float, words: str
     assert duration(seconds) == words
 
 
-def test_a_row_shows_what_is_new_at_once_and_figures_every_15_seconds(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_news_is_shown_at_once_figures_every_15_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr("jobs.observe.wait.time.monotonic", lambda: now)
     listener, progress = Listener(), Progress(1)

@@ -59,9 +59,7 @@ def test_what_runs_before_counts_where_it_asks_for_more() -> None:
         ("pods=1,requests.memory=1Gi", [pod("64", "1Mi")], True),
     ],
 )
-def test_a_quota_is_waited_for_unless_the_job_alone_exceeds_it(
-    requested: str, own: list[dict[str, Any]], may: bool
-) -> None:
+def test_a_quota_is_waited_for(requested: str, own: list[dict[str, Any]], may: bool) -> None:
     used, limited = "pods=3,requests.memory=1Gi", "pods=3,requests.memory=1536Mi"
     refusal = (
         'pods "mine-worker-0" is forbidden: exceeded quota: team, '

@@ -8,6 +8,7 @@ import pytest
 
 from clusters.cloud_reports import AZURE_LATE_ROLES
 from jobs.api.lines import Line
+from jobs.model.job import TrainingJob
 from jobs.model.pytorchjob import Topology
 from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState
@@ -23,6 +24,7 @@ from tests.unit.jobs_objects import (
     summary,
     waiting,
 )
+from tests.unit.not_none import not_none
 
 DECLARED = declared(timeout=600, start_timeout=60, backoff_limit=0)
 
@@ -36,6 +38,18 @@ def tracker(*pods: dict[str, Any], of: dict[str, Any] | None = None) -> RunState
     return tracked
 
 
+def the_end(run: RunState, at: float, limits: TrainingJob = DECLARED) -> End:
+    """Return how a run has ended after `at` seconds, which it has."""
+    return not_none(end_of(run, at, limits))
+
+
+def assert_ends(run: RunState, at: float, state: str, reason: str) -> None:
+    """Check that a run has ended after `at` seconds in a state, for a reason with these words."""
+    end = the_end(run, at)
+    assert end.state == state
+    assert reason in end.reason
+
+
 def done(rank: int) -> dict[str, Any]:
     return pod(rank, state=ended(0, summary(rank)), phase="Succeeded")
 
@@ -47,8 +61,7 @@ def test_a_running_job_has_no_end() -> None:
 
 
 def test_it_succeeds_once_the_operator_says_so_and_every_rank_exited_with_0() -> None:
-    end = end_of(tracker(done(0), done(1), of=job("Created", "Succeeded")), 10, DECLARED)
-    assert end is not None
+    end = the_end(tracker(done(0), done(1), of=job("Created", "Succeeded")), 10)
     assert end.state == "Succeeded"
 
 
@@ -57,10 +70,7 @@ def test_ranks_that_end_after_rank_0_are_waited_for_but_not_for_ever() -> None:
     tracked = tracker(done(0), pod(1, state=RUNNING), of=job("Succeeded"))
     assert end_of(tracked, 100, DECLARED) is None
     assert end_of(tracked, 129, DECLARED) is None
-    end = end_of(tracked, 131, DECLARED)
-    assert end is not None
-    assert end.state == "Failed"
-    assert "rank 1 did not end" in end.reason
+    assert_ends(tracked, 131, "Failed", "rank 1 did not end")
 
 
 def test_ranks_that_begin_or_print_after_rank_0_is_done_are_at_work() -> None:
@@ -72,8 +82,7 @@ def test_ranks_that_begin_or_print_after_rank_0_is_done_are_at_work() -> None:
     assert [end_of(tracked, at, DECLARED) for at in (61, 90)] == [None] * 2
     tracked.see_sign((1, [Line("2026-01-01T00:00:00.000000000Z", "a line of a log")]))
     assert [end_of(tracked, at, DECLARED) for at in (95, 124)] == [None] * 2
-    end = end_of(tracked, 126, DECLARED)
-    assert end is not None
+    end = the_end(tracked, 126)
     assert end.reason.startswith("rank 1 did not end, silent for 30 s, after rank 0 succeeded")
     tracked.see_pods([done(0), done(1)])
     assert end_of(tracked, 127, DECLARED) == End("Succeeded", "")
@@ -92,10 +101,7 @@ def test_late_ranks_have_the_limits_of_any_run(
 ) -> None:
     tracked = tracker(done(0), late, of=job("Succeeded"))
     end_of(tracked, at - 1, DECLARED)
-    end = end_of(tracked, at, DECLARED)
-    assert end is not None
-    assert end.state == state
-    assert words in end.reason
+    assert_ends(tracked, at, state, words)
 
 
 def test_a_rank_that_broke_is_named_though_its_new_pod_waits_for_a_rank_0_that_is_done() -> None:
@@ -113,9 +119,7 @@ def test_a_rank_whose_pod_never_came_is_not_waited_for() -> None:
     """The operator makes none once rank 0 is done."""
     tracked = tracker(done(0), of=job("Succeeded"))
     assert end_of(tracked, 10, DECLARED) is None
-    end = end_of(tracked, 41, DECLARED)
-    assert end is not None
-    assert end.state == "Failed"
+    assert the_end(tracked, 41).state == "Failed"
 
 
 def test_a_rank_that_fails_beside_a_successful_master_fails_the_run() -> None:
@@ -132,8 +136,7 @@ def test_a_failed_pod_that_no_operator_acts_on_ends_the_run() -> None:
     tracked = tracker(pod(0, state=RUNNING), lost, of=job("Running"))
     assert end_of(tracked, 100, DECLARED) is None
     assert end_of(tracked, 159, DECLARED) is None
-    end = end_of(tracked, 160, DECLARED)
-    assert end is not None
+    end = the_end(tracked, 160)
     assert end.state == "Failed"
     assert end.reason == (
         "rank 1 (mine-worker-0) was evicted by its node: The node was low on resource: memory; "
@@ -154,8 +157,7 @@ def test_a_run_ends_once_its_node_is_lost_for_good_and_a_retry_may_cure_that() -
         assert (end_of(tracked, at, DECLARED) is not None) is ends
     assert "node node, where pod mine-master-0 ran, is gone or not Ready" in tracked.status
     assert end_of(tracked, 59, DECLARED) is None
-    end = end_of(tracked, 60, DECLARED)
-    assert end is not None
+    end = the_end(tracked, 60)
     assert (end.state, end.reason) == ("Failed", "it lost a node for more than 30 s")
     assert tracked.goes_on
     assert "node node" in str(tracked.cured_by_a_retry)
@@ -201,9 +203,7 @@ def test_a_failed_pod_that_is_replaced_or_of_an_elastic_job_ends_nothing() -> No
 
 def test_a_rank_that_failed_once_and_then_succeeded_is_forgiven() -> None:
     again = pod(1, state=ended(0, summary(1)), last=ended(1), restarts=1)
-    end = end_of(tracker(done(0), again, of=job("Succeeded")), 10, DECLARED)
-    assert end is not None
-    assert end.state == "Succeeded"
+    assert the_end(tracker(done(0), again, of=job("Succeeded")), 10).state == "Succeeded"
 
 
 def test_the_first_rank_to_fail_is_named_and_not_those_that_followed() -> None:
@@ -212,9 +212,7 @@ def test_the_first_rank_to_fail_is_named_and_not_those_that_followed() -> None:
         pod(1, state=ended(3, finished="2026-01-01T00:00:19Z")),
         of=job("Failed", message="2 replicas failed"),
     )
-    end = end_of(tracked, 10, DECLARED)
-    assert end is not None
-    assert end.reason == "rank 1 (mine-worker-0) exited with code 3"
+    assert the_end(tracked, 10).reason == "rank 1 (mine-worker-0) exited with code 3"
 
 
 def test_within_the_same_second_the_rank_seen_first_is_the_first() -> None:
@@ -246,9 +244,7 @@ def test_a_failure_is_known_before_the_operator_knows_and_after_the_pod_is_gone(
     ]
     tracked.see_pods([])
     tracked.see_jobs([job("Failed", message="backoff limit")])
-    end = end_of(tracked, 10, DECLARED)
-    assert end is not None
-    assert end.reason == "rank 1 (mine-worker-0) exited with code 3"
+    assert the_end(tracked, 10).reason == "rank 1 (mine-worker-0) exited with code 3"
 
 
 def test_each_exit_counts_once_however_often_it_is_seen() -> None:
@@ -293,8 +289,7 @@ def test_a_login_that_a_new_role_may_still_allow_is_waited_for_and_not_for_ever(
     tracked = tracker(refused(0), refused(1), of=job("Created"))
     assert end_of(tracked, 5, limits) is None
     assert end_of(tracked, 900, limits) is None
-    end = end_of(tracked, 906, limits)
-    assert end is not None
+    end = the_end(tracked, 906, limits)
     assert (end.state, "401 Unauthorized" in end.reason) == ("CannotStart", True)
 
 
@@ -303,9 +298,7 @@ def test_ranks_have_their_usual_time_to_start_once_their_login_is_no_longer_refu
     assert end_of(tracked, 300, DECLARED) is None
     tracked.see_pods([pod(0, state=RUNNING), pod(1, phase="Pending")])
     assert end_of(tracked, 359, DECLARED) is None
-    end = end_of(tracked, 361, DECLARED)
-    assert end is not None
-    assert "not all ranks started" in end.reason
+    assert "not all ranks started" in the_end(tracked, 361).reason
 
 
 @pytest.mark.parametrize(
@@ -320,29 +313,20 @@ def test_ranks_have_their_usual_time_to_start_once_their_login_is_no_longer_refu
     ],
 )
 def test_a_name_that_does_not_exist_ends_a_run_at_once_beside_a_refused_login(message: str) -> None:
-    """A pull that Azure's registry refuses while the nodes' role is new is waited for.
-
-    That takes at most 15 minutes, in the operator and in runs. A name that does not exist is not
-    waited for.
-    """
+    """A pull that Azure's registry refuses while the nodes' role is new is waited for."""
     missing = pod(1, state=waiting("ErrImagePull", message), phase="Pending")
-    end = end_of(tracker(refused(0), missing), 1, DECLARED)
-    assert end is not None
-    assert (end.state, message in end.reason) == ("CannotStart", True)
+    assert_ends(tracker(refused(0), missing), 1, "CannotStart", message)
 
 
 def test_the_image_of_an_init_container_counts_too() -> None:
     blocked = pod(1, init=waiting("ErrImagePull"), state=waiting("PodInitializing"))
-    end = end_of(tracker(blocked), 1, DECLARED)
-    assert end is not None
-    assert "tcp-wait:1" in end.reason
+    assert "tcp-wait:1" in the_end(tracker(blocked), 1).reason
 
 
 def test_a_container_that_fails_before_the_program_is_named() -> None:
     failed = pod(1, init=ended(2), phase="Failed", restart_policy="Never")
     tracked = tracker(pod(0, state=RUNNING), failed, of=job("Failed", message="pod failed"))
-    end = end_of(tracked, 1, DECLARED)
-    assert end is not None
+    end = the_end(tracked, 1)
     assert end.state == "CannotStart"
     assert end.reason == "rank 1 (mine-worker-0): container tcp-wait exited with code 2"
 
@@ -351,8 +335,7 @@ def test_an_init_container_that_failed_is_known_while_it_is_tried_again() -> Non
     """The pod may tell nothing of the start before any more."""
     tracked = tracker(pod(0, init=ended(2, {"error": "no such file"})))
     tracked.see_pods([pod(0, init=RUNNING)])
-    failed = tracked.failed_init
-    assert failed is not None
+    failed = not_none(tracked.failed_init)
     assert (failed.replica.name, failed.container, failed.exit.code) == (
         "mine-master-0",
         "tcp-wait",
@@ -364,8 +347,7 @@ def test_an_init_container_that_failed_is_known_while_it_is_tried_again() -> Non
 
 def test_a_crash_loop_ends_a_run_that_has_not_trained_yet() -> None:
     looping = pod(1, state=waiting("CrashLoopBackOff"), last=ended(1), restarts=2)
-    end = end_of(tracker(looping), 1, DECLARED)
-    assert end is not None
+    end = the_end(tracker(looping), 1)
     assert end.state == "Failed", "as when the operator is the first to say so"
     assert end.reason == "rank 1 (mine-worker-0) exited with code 1"
     trained = tracker(looping)
@@ -379,15 +361,12 @@ def test_an_init_container_that_failed_is_no_matter_once_the_program_runs() -> N
     assert tracked.failed_init is None
 
 
-def test_an_init_container_that_failed_twice_ends_the_run_before_the_kubelet_calls_it_a_loop() -> (
-    None
-):
+def test_an_init_container_that_failed_twice_ends_the_run_before_it_is_a_loop() -> None:
     once = pod(1, init=ended(1))
     assert end_of(tracker(once), 1, DECLARED) is None
     twice = pod(1, init=ended(1))
     twice["status"]["initContainerStatuses"][0]["restartCount"] = 1
-    end = end_of(tracker(once, twice), 1, DECLARED)
-    assert end is not None
+    end = the_end(tracker(once, twice), 1)
     assert end.reason == "rank 1 (mine-worker-0): container tcp-wait fails again and again"
 
 
@@ -401,18 +380,14 @@ def test_a_run_without_a_node_is_shown_and_ends_after_its_start_limit() -> None:
     tracked = tracker(pod(0, conditions=[full], phase="Pending"))
     assert tracked.status == "2 ranks: 1 waiting for a node, 1 to be created"
     assert end_of(tracked, 59, DECLARED) is None
-    end = end_of(tracked, 61, DECLARED)
-    assert end is not None
+    end = the_end(tracked, 61)
     assert end.state == "CannotStart"
     assert "Insufficient memory" in end.reason
     assert "startTimeout" in end.advice
 
 
 def test_pods_that_were_never_made_are_not_waited_for_beyond_the_start_limit() -> None:
-    end = end_of(tracker(), 61, DECLARED)
-    assert end is not None
-    assert end.state == "CannotStart"
-    assert "2 pods to be created" in end.reason
+    assert_ends(tracker(), 61, "CannotStart", "2 pods to be created")
 
 
 def test_the_start_limit_is_over_once_every_rank_has_run() -> None:
@@ -421,8 +396,7 @@ def test_the_start_limit_is_over_once_every_rank_has_run() -> None:
 
 
 def test_a_run_ends_at_its_limit() -> None:
-    end = end_of(tracker(pod(0, state=RUNNING), pod(1, state=RUNNING)), 601, DECLARED)
-    assert end is not None
+    end = the_end(tracker(pod(0, state=RUNNING), pod(1, state=RUNNING)), 601)
     assert end.state == "TimedOut"
     assert "600 s" in end.reason
     assert "`timeout`" in end.advice
@@ -438,10 +412,7 @@ def test_the_operators_own_deadline_is_a_timeout_and_no_failure() -> None:
 def test_a_job_deleted_from_outside_ends_the_wait() -> None:
     tracked = tracker(pod(0, state=RUNNING))
     tracked.see_jobs([])
-    end = end_of(tracked, 1, DECLARED)
-    assert end is not None
-    assert end.state == "Failed"
-    assert "deleted" in end.reason
+    assert_ends(tracked, 1, "Failed", "deleted")
 
 
 def test_a_job_that_is_removed_once_it_has_succeeded_has_succeeded() -> None:
@@ -449,8 +420,7 @@ def test_a_job_that_is_removed_once_it_has_succeeded_has_succeeded() -> None:
     for last in (done(1), pod(1, state=RUNNING), pod(1, state=ended(143))):
         tracked = tracker(done(0), last, of=job("Succeeded", message="it is done"))
         tracked.see_jobs([])
-        end = end_of(tracked, 1, DECLARED)
-        assert end is not None
+        end = the_end(tracked, 1)
         assert (end.state, end.reason) == ("Succeeded", "it is done")
 
 
@@ -458,19 +428,14 @@ def test_a_job_that_is_removed_once_it_has_failed_names_its_cause() -> None:
     for condition, other in (("Failed", RUNNING), ("Succeeded", ended(0))):
         tracked = tracker(pod(0, state=other), pod(1, state=ended(3)), of=job(condition))
         tracked.see_jobs([])
-        end = end_of(tracked, 1, DECLARED)
-        assert end is not None
-        assert end.state == "Failed"
-        assert "rank 1 (mine-worker-0) exited with code 3" in end.reason
+        assert_ends(tracked, 1, "Failed", "rank 1 (mine-worker-0) exited with code 3")
 
 
 def test_ranks_that_all_exited_with_0_succeeded_though_the_job_went_before_its_condition() -> None:
     """A job that its TTL or a user removes as it succeeds has succeeded."""
     tracked = tracker(done(0), done(1), of=job("Running"))
     tracked.see_jobs([])
-    end = end_of(tracked, 1, DECLARED)
-    assert end is not None
-    assert end.state == "Succeeded"
+    assert the_end(tracked, 1).state == "Succeeded"
 
 
 def beside(document: dict[str, Any], state: dict[str, Any] = RUNNING) -> dict[str, Any]:
@@ -486,8 +451,7 @@ def test_ranks_that_are_done_have_succeeded_though_another_container_of_their_po
     tracked = tracker(*pods, of=job("Running"))
     assert end_of(tracked, 100, DECLARED) is None
     assert end_of(tracked, 104, DECLARED) is None
-    end = end_of(tracked, 105, DECLARED)
-    assert end is not None
+    end = the_end(tracked, 105)
     assert (end.state, end.reason) == (
         "Succeeded",
         "every rank exited with 0; container proxy did not end in 2 pods, which was stopped",
@@ -495,15 +459,11 @@ def test_ranks_that_are_done_have_succeeded_though_another_container_of_their_po
 
 
 def test_a_rank_that_failed_for_good_beside_another_container_has_failed() -> None:
-    """Ranks that are done end the run though another container of their pods stays.
-
-    Those are read, and then stopped.
-    """
+    """Ranks that are done end the run though another container of their pods stays."""
     failed = beside(pod(1, state=ended(3), restart_policy="Never"))
     tracked = tracker(pod(0, state=RUNNING), failed, of=job("Running"))
     assert end_of(tracked, 100, DECLARED) is None
-    end = end_of(tracked, 105, DECLARED)
-    assert end is not None
+    end = the_end(tracked, 105)
     assert end.state == "Failed"
     assert end.reason.startswith("rank 1 (mine-worker-0) exited with code 3; container proxy")
 
@@ -518,9 +478,7 @@ def test_a_rank_that_failed_for_good_beside_another_container_has_failed() -> No
     ],
     ids=["runs", "may restart", "both ended", "succeeded"],
 )
-def test_a_container_beside_ends_no_run_whose_ranks_go_on_or_whose_pods_end(
-    last: dict[str, Any],
-) -> None:
+def test_a_container_beside_ends_no_run_that_goes_on(last: dict[str, Any]) -> None:
     first = pod(0, state=ended(0), phase="Succeeded")
     tracked = tracker(first, last, of=job("Running"))
     assert end_of(tracked, 100, DECLARED) is None
@@ -531,9 +489,7 @@ def test_a_new_job_of_the_same_name_is_not_this_run() -> None:
     tracked = tracker()
     tracked.see_jobs([job("Succeeded", uid="another")])
     tracked.see_pods([pod(0, state=ended(0), owner="another")])
-    end = end_of(tracked, 1, DECLARED)
-    assert end is not None
-    assert end.state == "Failed"
+    assert the_end(tracked, 1).state == "Failed"
     assert tracked.replicas == {}
 
 
@@ -548,9 +504,7 @@ def test_a_new_job_of_the_same_name_is_not_this_run() -> None:
         (pod(1, state=ended(3), phase="Failed"), False),
     ],
 )
-def test_a_pod_whose_program_is_not_going_to_run_again_is_left_to_be_read(
-    document: dict[str, Any], active: bool
-) -> None:
+def test_a_pod_that_never_runs_again_is_left(document: dict[str, Any], active: bool) -> None:
     assert Replica(document, Topology(replicas=2)).active == active
 
 
@@ -582,9 +536,7 @@ def test_of_several_processes_the_one_that_reported_is_named() -> None:
     tracked = RunState(submitted)
     tracked.see_pods([pod(1, state=ended(1, told))])
     assert tracked.status == "4 ranks, 2 in each pod: 1 failed, 1 to be created"
-    end = end_of(tracked, 10, DECLARED)
-    assert end is not None
-    assert end.reason == "rank 3 (mine-worker-0) exited with code 1: ValueError"
+    assert the_end(tracked, 10).reason == "rank 3 (mine-worker-0) exited with code 1: ValueError"
 
 
 def elastic(*pods: dict[str, Any], conditions: tuple[str, ...] = ("Running",)) -> RunState:
@@ -611,9 +563,7 @@ def test_an_elastic_job_succeeds_once_all_its_ranks_have_ended() -> None:
     tracked = elastic(worker(0, state=RUNNING), *finished, conditions=("Succeeded",))
     assert end_of(tracked, 100, DECLARED) is None
     tracked.see_pods([worker(0, state=ended(137))])
-    end = end_of(tracked, 101, DECLARED)
-    assert end is not None
-    assert end.state == "Succeeded"
+    assert the_end(tracked, 101).state == "Succeeded"
 
 
 def test_an_elastic_job_that_bears_no_more_losses_names_the_last() -> None:
@@ -622,9 +572,7 @@ def test_an_elastic_job_that_bears_no_more_losses_names_the_last() -> None:
         worker(1, state=ended(1, finished="2026-01-01T00:00:50Z")),
         conditions=("Failed",),
     )
-    end = end_of(tracked, 100, DECLARED)
-    assert end is not None
-    assert end.reason == "rank 1 (mine-worker-1) exited with code 1"
+    assert the_end(tracked, 100).reason == "rank 1 (mine-worker-1) exited with code 1"
 
 
 def test_a_crash_loop_does_not_end_a_job_that_has_made_a_step() -> None:
@@ -648,14 +596,11 @@ def failing(*starts: tuple[int, str], minutes: int = 0, code: int = 1) -> RunSta
 
 
 @pytest.mark.parametrize("indices", [(0, 0, 0), (0, 1, 0), (2, 1, 0, 2)])
-def test_an_elastic_job_ends_when_a_restart_fails_as_before_ahead_of_the_first_step(
-    indices: tuple[int, ...],
-) -> None:
+def test_an_elastic_job_ends_after_equal_first_failures(indices: tuple[int, ...]) -> None:
     """After three at the earliest, whatever `maxRestarts` allows; numbers in it may vary."""
     starts = [(index, f"{UNSET}, port {index}") for index in indices]
     assert end_of(failing(*starts[:-1]), 100, DECLARED) is None
-    end = end_of(failing(*starts), 100, DECLARED)
-    assert end is not None
+    end = the_end(failing(*starts), 100)
     assert end.state == "Failed"
     assert UNSET in end.reason
     assert f"{len(indices)} starts in a row failed so" in end.reason
@@ -672,9 +617,7 @@ def test_an_elastic_job_ends_when_a_restart_fails_as_before_ahead_of_the_first_s
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_an_elastic_job_goes_on_after_failures_that_a_restart_may_cure(
-    tracked: RunState, why: str
-) -> None:
+def test_an_elastic_job_survives_curable_failures(tracked: RunState, why: str) -> None:
     """An elastic job whose workers fail alike at each start ends before its restarts are spent."""
     assert end_of(tracked, 100, DECLARED) is None, why
 
@@ -692,9 +635,7 @@ def test_a_program_without_steps_may_use_all_its_restarts() -> None:
     assert end_of(tracked, 10, patient) is None
     used = pod(1, state=waiting("CrashLoopBackOff"), last=ended(1), restarts=3)
     tracked.see_pods([pod(0, state=RUNNING), used])
-    end = end_of(tracked, 10, patient)
-    assert end is not None
-    assert end.state == "Failed"
+    assert the_end(tracked, 10, patient).state == "Failed"
 
 
 _TRACE = 'Traceback (most recent call last):\n  File "/opt/script/train.py", line 40, in f\n'
@@ -744,8 +685,7 @@ GONE = "RuntimeError: [gloo/transport/tcp/unbound_buffer.cc:81] Timed out waitin
 
 def test_who_its_peers_waited_for_in_vain_is_named() -> None:
     tracked = tracker(pod(0, state=ended(1, GONE)), pod(1, state=RUNNING), of=job("Failed"))
-    end = end_of(tracked, 10, DECLARED)
-    assert end is not None
+    end = the_end(tracked, 10)
     assert end.reason == (
         "rank 1 (mine-worker-0) did not answer its peers: "
         f"rank 0 (mine-master-0) exited with code 1: {GONE}"
@@ -757,9 +697,7 @@ def test_who_its_peers_waited_for_in_vain_is_named() -> None:
 def test_where_several_went_on_none_is_accused() -> None:
     tracked = RunState(job("Failed", workers=2))
     tracked.see_pods([pod(0, state=ended(1, GONE)), *(pod(n, state=RUNNING) for n in (1, 2))])
-    end = end_of(tracked, 10, DECLARED)
-    assert end is not None
-    assert end.reason == f"rank 0 (mine-master-0) exited with code 1: {GONE}"
+    assert the_end(tracked, 10).reason == f"rank 0 (mine-master-0) exited with code 1: {GONE}"
     assert [each.number for each in tracked.hanging] == [1, 2]
 
 
@@ -820,9 +758,7 @@ def test_a_run_that_is_suspended_goes_on_with_new_pods_and_its_pause_does_not_co
     tracked.see_pods(new)
     assert tracked.status == "2 ranks: 2 running"
     assert end_of(tracked, 2399, DECLARED) is None
-    end = end_of(tracked, 2401, DECLARED)
-    assert end is not None
-    assert end.state == "TimedOut"
+    assert the_end(tracked, 2401).state == "TimedOut"
 
 
 def test_pods_that_ended_before_the_suspension_was_seen_are_no_failure_either() -> None:
@@ -853,14 +789,10 @@ def test_a_job_that_has_ended_or_is_removed_is_not_suspended() -> None:
     shown["status"]["conditions"].append({"type": "Succeeded", "status": "True"})
     tracked = tracker(done(0), done(1), of=job("Running"))
     tracked.see_jobs([shown])
-    end = end_of(tracked, 10, DECLARED)
-    assert end is not None
-    assert end.state == "Succeeded"
+    assert the_end(tracked, 10).state == "Succeeded"
     tracked = tracker(of=suspended())
     tracked.see_jobs([])
-    end = end_of(tracked, 10, DECLARED)
-    assert end is not None
-    assert "deleted" in end.reason
+    assert "deleted" in the_end(tracked, 10).reason
 
 
 STALLING = declared(stall=60, start_timeout=60)
@@ -931,9 +863,7 @@ def test_a_rank_that_reported_steps_and_stopped_is_named_though_others_print() -
 
 
 @pytest.mark.parametrize(("last", "first"), [(10, [1]), (30, [])])
-def test_of_ranks_that_all_stand_still_one_is_the_first_by_more_than_a_second(
-    last: int, first: list[int]
-) -> None:
+def test_of_silent_ranks_one_is_first_by_over_a_second(last: int, first: list[int]) -> None:
     run = two_ranks()
     assert stalls_after(run, 1) == [None]
     prints(run, 0, 30, _STEP, _STEP)
@@ -958,9 +888,7 @@ def test_a_rank_that_falls_silent_a_moment_later_is_waited_for() -> None:
 def test_a_rank_with_a_debugger_stands_still_as_long_as_it_likes() -> None:
     run, debugged = two_ranks(), replace(STALLING, debug=1, timeout=600)
     assert [end_of(run, each, debugged) for each in (1, 70, 599)] == [None] * 3
-    end = end_of(run, 601, debugged)
-    assert end is not None
-    assert end.state == "TimedOut"
+    assert the_end(run, 601, debugged).state == "TimedOut"
     alone = tracker(done(0), pod(1, state=RUNNING), of=job("Succeeded"))
     assert [end_of(alone, each, debugged) for each in (1, 70, 599)] == [None] * 3
 
@@ -982,8 +910,7 @@ def holding(*pods: dict[str, Any], of: dict[str, Any] | None = None, **ended: An
 
 def test_a_rank_that_is_held_has_failed_as_if_its_container_had_ended() -> None:
     run = holding()
-    end = end_of(run, 20, DECLARED)
-    assert end is not None
+    end = the_end(run, 20)
     real = tracker(
         pod(0, state=RUNNING), pod(1, state=ended(3, run.failures[0].exit.message)),
         of=job("Failed"),
@@ -1004,16 +931,13 @@ def test_a_rank_that_is_held_explains_those_that_lost_it_before() -> None:
     assert lost.cause_may_be_to_come
     run = holding(*pods, of=job("Failed"))
     assert not run.cause_may_be_to_come
-    end = end_of(run, 20, DECLARED)
-    assert end is not None
+    end = the_end(run, 20)
     assert end.reason == "rank 1 (mine-worker-0) exited with code 3: ValueError: bad, train.py:4"
 
 
 def test_a_rank_that_is_held_after_rank_0_succeeded_has_failed_at_once() -> None:
     run = holding(done(0), pod(1, state=RUNNING), of=job("Succeeded"))
-    end = end_of(run, 20, DECLARED)
-    assert end is not None
-    assert end.reason.endswith("bad, train.py:4, although rank 0 succeeded")
+    assert the_end(run, 20).reason.endswith("bad, train.py:4, although rank 0 succeeded")
 
 
 def test_lines_like_a_launchers_of_other_programs_mean_nothing() -> None:

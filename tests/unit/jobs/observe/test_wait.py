@@ -74,9 +74,7 @@ def test_a_run_that_is_older_than_the_limit_for_its_start_is_waited_for(tmp_path
     assert not api.deleted
 
 
-def test_what_its_result_cannot_hold_is_a_warning_and_the_run_has_succeeded(
-    tmp_path: Path,
-) -> None:
+def test_a_result_that_cannot_be_held_is_a_warning(tmp_path: Path) -> None:
     api, row = cast("JobApi", Running(accuracy=math.nan, torch=["2.6"])), Listener()
     kept = Run(tmp_path)
     found = Wait(api, job("Running"), declared(), row, kept).to_the_end()
@@ -138,9 +136,7 @@ class Outlasted(Running):
         yield from ()
 
 
-def test_pods_that_another_container_keeps_running_are_read_and_then_stopped(
-    tmp_path: Path,
-) -> None:
+def test_pods_that_another_container_keeps_are_read_and_stopped(tmp_path: Path) -> None:
     api, row = Outlasted(), Listener()
     kept = Run(tmp_path)
     waiting = Wait(cast("JobApi", api), job("Running"), declared(), row, kept)
@@ -190,9 +186,7 @@ def of_held(*conditions: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("condition", ["Running", "Failed"])
-def test_of_a_run_with_held_ranks_the_others_alone_are_stopped(
-    condition: str, tmp_path: Path
-) -> None:
+def test_only_ranks_that_are_not_held_are_stopped(condition: str, tmp_path: Path) -> None:
     stop = {"spec": {"activeDeadlineSeconds": 1}}
     api = Held(condition)
     wait = Wait(
@@ -236,9 +230,7 @@ class GoingOn(Running):
     ("resumes", "begins"),
     [(False, "the beginning"), (True, "its newest checkpoint, if it has one")],
 )
-def test_the_effect_of_ctrl_c_is_printed_and_recorded(
-    resumes: bool, begins: str, tmp_path: Path
-) -> None:
+def test_ctrl_cs_effect_is_printed_and_kept(resumes: bool, begins: str, tmp_path: Path) -> None:
     api, row = GoingOn(), Listener()
     row.cancelled.set()
     own = declared(on_cancel="delete", checkpoint=Checkpoint() if resumes else None)

@@ -92,9 +92,7 @@ def test_recording_goes_on_behind_the_longest_line_of_bytes_that_are_no_utf_8(ha
     assert list(kept.log(0, "aaa").lines()) == [line(1), longest, line(3, "whole")]
 
 
-def test_a_log_that_grows_too_long_keeps_its_newest_lines(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_log_too_long_keeps_its_newest_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recording, "_LOG_BYTES", 4096)
     lines = [line(second, "y" * 200) for second in range(60)]
     kept = recorded(*lines)

@@ -20,10 +20,7 @@ def mine() -> Archive:
 
 
 def test_a_record_outlives_the_logs_of_its_run_and_the_job() -> None:
-    """The history of runs stays until `make down`.
-
-    It has what trained a run and its result, whatever becomes of its logs, its job or the disk.
-    """
+    """The history of runs stays until `make down`."""
     made([rank_log(0), rank_log(1)])
     remembered(FIRST, SUCCEEDED)
     mine().remove()
@@ -39,9 +36,7 @@ def test_only_its_owner_can_read_it() -> None:
     assert stat.S_IMODE(remembered(FIRST, None).stat().st_mode) == 0o600
 
 
-def test_records_are_in_the_order_of_their_runs_and_the_oldest_are_dropped(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_records_are_ordered_and_the_oldest_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "MOST", 2)
     third = "mine-20260103-000000-cccc"
     for run_id in (FIRST, SECOND, third):

@@ -50,9 +50,7 @@ def suggested(text: str, name: str) -> str:
         ("perplexity", "loss=0.5", ""),
     ],
 )
-def test_what_was_printed_that_looks_like_a_number_comes_with_its_pattern(
-    name: str, printed: str, shown: str, tmp_path: Path
-) -> None:
+def test_numbers_come_with_a_pattern(name: str, printed: str, shown: str, tmp_path: Path) -> None:
     text = likeness(kept(tmp_path, "begins", printed, "ends"), name)
     assert text.startswith(shown)
     assert bool(text) == bool(shown)
@@ -104,9 +102,7 @@ def test_log_patterns_add_missing_and_requested_metrics(tmp_path: Path) -> None:
     assert added(own, Run(tmp_path / "gone"), patterns, _WARN) == own
 
 
-def test_a_search_that_cannot_be_made_is_a_warning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_impossible_search_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     row = Listener()
     monkeypatch.setattr("jobs.records.events._SECONDS", 0.0)
     run = kept(tmp_path, "acc=0.5")

@@ -44,9 +44,7 @@ def test_a_script_that_is_in_no_commit_makes_it_dirty(repository: Path) -> None:
     assert str(revision(repository)).endswith("-dirty")
 
 
-def test_without_a_commit_or_without_git_there_is_no_revision(
-    repository: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_commit_is_no_revision(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert revision(repository) is None
     git(repository, "init", "--quiet")
     assert revision(repository) is None

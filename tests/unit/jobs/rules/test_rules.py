@@ -122,9 +122,7 @@ def test_outputs_are_kept_only_where_their_path_really_leads(path: str) -> None:
         ('subprocess.run(["torchrun", "worker.py"])', True),
     ],
 )
-def test_an_elastic_programs_rendezvous_is_known_from_what_only_comes_with_it(
-    tmp_path: Path, line: str, meets: bool
-) -> None:
+def test_an_elastic_rendezvous_has_its_own_signs(tmp_path: Path, line: str, meets: bool) -> None:
     """`record` writes an error into a file, whoever has started the program."""
     script = tmp_path / "train.py"
     script.write_text(f"{line}\n")

@@ -13,6 +13,7 @@ from jobs.model.parts import Build, Checkpoint
 from jobs.model.volumes import Script
 from jobs.run.preview import alters_result, describe
 from tests.unit.jobs_declared import submitted
+from tests.unit.not_none import not_none
 
 MNIST = CATALOG["mnist-gloo"]
 OWN = TrainingJob(name="own", image="example.org/mine:1", command=("train", "--lr", "0.1"))
@@ -54,13 +55,9 @@ def said(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
         (MNIST, {"priority_class": "high"}, "priorityClass unset → high; nothing is trained"),
     ],
 )
-def test_a_changed_field_is_shown_with_both_values(
-    job: TrainingJob, change: dict[str, Any], words: str
-) -> None:
+def test_a_change_shows_both_values(job: TrainingJob, change: dict[str, Any], words: str) -> None:
     now = replace(job, **change)
-    line = said(inputs(job), inputs(now))
-    assert line is not None
-    assert words in line
+    assert words in not_none(said(inputs(job), inputs(now)))
 
 
 def test_only_the_fields_that_alter_the_result_are_why_it_trains_again() -> None:
@@ -86,9 +83,7 @@ def test_another_torch_is_shown_beside_the_changed_image() -> None:
         ),
     ],
 )
-def test_an_image_that_slipway_builds_is_named_by_its_source(
-    job: TrainingJob, image: object, words: str
-) -> None:
+def test_a_built_image_is_named_by_its_source(job: TrainingJob, image: object, words: str) -> None:
     assert said(inputs(job), inputs(job, image)) == words
 
 
@@ -125,9 +120,7 @@ def test_a_failure_is_why_it_trains_again(image: str) -> None:
 
 def test_many_changes_are_cut_short() -> None:
     now = replace(MNIST, workers=1, seed=2, epochs=3, momentum=0.5, batch_size=1, learning_rate=1.0)
-    line = said(inputs(MNIST), inputs(now))
-    assert line is not None
-    assert line.endswith("; and 1 more")
+    assert not_none(said(inputs(MNIST), inputs(now))).endswith("; and 1 more")
 
 
 def test_long_texts_that_look_the_same_are_only_called_changed() -> None:
@@ -167,9 +160,7 @@ def test_it_says_whether_a_job_with_checkpoints_resumes(
     now = inputs(job, image)
     changes = alters_result(compare(before, now), before, now)
     failed = [Change("result", replace=True, drift=True)] if state == "Failed" else []
-    told = describe([*changes, *failed], before, now)
-    assert told is not None
-    assert words in told
+    assert words in not_none(describe([*changes, *failed], before, now))
 
 
 def test_another_interval_trains_nothing() -> None:

@@ -75,9 +75,7 @@ _APART = {"ranks": 4, "worlds": 4, "largest": 1, "met": False}
         ({"largest": 2, "worlds": 2}, "each process group had 2 of them at most"),
     ],
 )
-def test_ranks_that_trained_apart_miss_any_limit_unless_that_is_meant(
-    apart: dict[str, Any], seen: str
-) -> None:
+def test_ranks_that_trained_apart_miss_any_limit(apart: dict[str, Any], seen: str) -> None:
     result = {**RESULT, "apart": {**_APART, **apart}}
     for limit in ({"minAccuracy": 0.9}, {"require": {"val_loss": {"max": 1}}}):
         said = refusal(result, **limit)
@@ -90,9 +88,7 @@ def test_ranks_that_trained_apart_miss_any_limit_unless_that_is_meant(
 @pytest.mark.parametrize(
     ("apart", "limits"), [({}, {}), ({"met": True}, {"minAccuracy": 0.9})], ids=["no gate", "met"]
 )
-def test_ranks_that_trained_apart_are_a_warning_without_a_limit_or_a_proof(
-    apart: dict[str, Any], limits: dict[str, Any]
-) -> None:
+def test_ranks_apart_are_at_least_a_warning(apart: dict[str, Any], limits: dict[str, Any]) -> None:
     inputs = {"job": "mine", "result": {**RESULT, "apart": {**_APART, **apart}}, **limits}
     GateHandler().create(inputs, row := Listener(urn=Quiet().urn))
     [warning] = row.lines
@@ -178,9 +174,7 @@ _NO_NUMBERS = [float("nan"), float("inf"), -float("inf")]
         ({"require": {"accuracy": {"min": 0.1, "max": 1}, "val_loss": {"min": 0, "max": 1}}}, 4),
     ],
 )
-def test_a_figure_that_is_no_finite_number_misses_each_of_its_limits(
-    value: float, limits: dict[str, Any], count: int
-) -> None:
+def test_a_nonfinite_figure_misses_limits(value: float, limits: dict[str, Any], count: int) -> None:
     """A figure that is no finite number misses each of its limits, in words."""
     figures = {"accuracy": value, "time_to_accuracy_seconds": value, "metrics": {"val_loss": value}}
     said = refusal({**RESULT, **figures}, **limits)

@@ -144,9 +144,7 @@ def test_what_became_of_a_run_that_was_left_to_its_waiter_is_taken_up(
     assert diff({**INPUTS, **more}, RUNNING) == changes
 
 
-def test_a_run_is_left_to_its_waiter_but_where_none_may_be_made(
-    ledger: MagicMock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_waiter_has_the_run_if_made(ledger: MagicMock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then it is waited for as ever, and the reason is told."""
     left, waited = RunResult(state="Running"), RunResult(state="Succeeded", duration_seconds=1)
     monkeypatch.setattr(Training, "to_the_end", lambda _: waited)
@@ -190,9 +188,7 @@ def test_a_change_that_trains_again_says_what_that_costs() -> None:
     assert trains.endswith(told)
 
 
-def test_what_a_run_may_take_and_what_its_nodes_cost_reach_the_wait(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_wait_knows_limit_and_price(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Otherwise GPUs that idle could not be told with their price."""
     given: list[tuple[TrainingJob, TrainingCost | None]] = []
 
@@ -279,9 +275,7 @@ def test_a_webhook_gets_only_the_end_of_an_awaited_run(
     assert len(posted) == 1
 
 
-def test_what_trains_a_run_is_remembered_before_it_and_its_result_after(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_run_is_kept_before_and_after(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     remembered: list[object] = []
 
     class Waited:
@@ -322,9 +316,7 @@ def test_the_log_of_a_run_is_searched_by_metrics_that_come_after_it() -> None:
     assert kept == {"result": found}, "what did not change is not looked for again"
 
 
-def test_a_renamed_job_takes_its_logs_and_history_along_and_its_object_goes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_renamed_job_takes_its_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After two renamings, too, of which the stack saw only the last."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     removed: list[str] = []

@@ -77,8 +77,6 @@ def test_checkpoints_are_where_the_next_run_finds_them_and_files_are_not_copied(
 
 
 @pytest.mark.parametrize(("gpus", "told"), [(None, "true"), (1, None)])
-def test_accelerate_computes_on_the_cpu_unless_the_job_has_gpus(
-    gpus: int | None, told: str | None
-) -> None:
+def test_accelerate_is_on_the_cpu_without_gpus(gpus: int | None, told: str | None) -> None:
     [alone], _ = started(workers=0, gpus=gpus)
     assert alone.variables.get("ACCELERATE_USE_CPU") == told

@@ -106,15 +106,9 @@ def test_a_body_is_signed_with_the_key_if_there_is_one(receiver: Webhook) -> Non
 
 @pytest.mark.parametrize(
     ("on", "states"),
-    [
-        (("failed",), ["Failed", "CannotStart"]),
-        (("succeeded",), ["Succeeded"]),
-        ((), []),
-    ],
+    [(("failed",), ["Failed", "CannotStart"]), (("succeeded",), ["Succeeded"]), ((), [])],
 )
-def test_it_gets_the_ends_that_it_is_for(
-    receiver: Webhook, on: notify.Ends, states: list[str]
-) -> None:
+def test_it_gets_the_ends_it_is_for(receiver: Webhook, on: notify.Ends, states: list[str]) -> None:
     for result in (SUCCEEDED, FAILED, REFUSED):
         assert told(Hook(receiver.url, on=on), result) == []
     assert [body["state"] for body in receiver.bodies] == states
@@ -129,9 +123,7 @@ def test_a_refused_job_has_an_id_though_it_never_was_a_run(receiver: Webhook) ->
     assert first != second
 
 
-def test_one_that_is_down_for_a_while_gets_the_same_again_until_it_takes_it(
-    receiver: Webhook, waits: list[float]
-) -> None:
+def test_one_that_is_down_gets_the_same_again(receiver: Webhook, waits: list[float]) -> None:
     receiver.answers = [503, 429, 500, 200]
     assert told(Hook(receiver.url, "a key"), FAILED) == []
     assert len(receiver.got) == 4
@@ -143,9 +135,7 @@ def test_one_that_is_down_for_a_while_gets_the_same_again_until_it_takes_it(
 
 
 @pytest.mark.parametrize("status", [302, 400, 403, 404, 410])
-def test_what_it_refuses_is_a_warning_at_once_and_goes_nowhere_else(
-    receiver: Webhook, status: int
-) -> None:
+def test_what_it_refuses_is_a_warning_and_goes_nowhere(receiver: Webhook, status: int) -> None:
     receiver.answers = [status]
     text = f"the webhook was not notified that job mine ended Failed: it answered {status}"
     assert told(Hook(receiver.url), FAILED) == [text]
@@ -187,9 +177,7 @@ def test_no_warning_has_the_address_in_it(
     assert len(waits) == tries - 1
 
 
-def test_one_that_hangs_does_not_hold_up_the_run(
-    receiver: Webhook, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_that_hangs_holds_up_no_run(receiver: Webhook, monkeypatch: pytest.MonkeyPatch) -> None:
     receiver.hanging = threading.Event()
     monkeypatch.setattr(notify, "_BRIEFLY", 0.2)
     warnings: list[str] = []

@@ -27,9 +27,7 @@ class Live:
 
 @settings(deadline=None, max_examples=60)
 @given(before=jobs, now=jobs)
-def test_no_change_resumes_a_suspended_job_or_moves_it_to_another_queue(
-    before: TrainingJob, now: TrainingJob
-) -> None:
+def test_no_change_resumes_or_moves_a_suspended_job(before: TrainingJob, now: TrainingJob) -> None:
     """Kueue refuses to change the label of a job that is not suspended: all else would fail."""
     old, new = (manifest(submitted(each)) for each in (before, now))
     for queue, each in (("a", old), ("b", new)):

@@ -64,9 +64,7 @@ def test_a_refusal_is_raised_in_the_servers_words(status: int, api: FakeApi) -> 
     ("status", "words"),
     [(404, 'namespaces "slipway-jobs" not found'), (500, "failed calling webhook")],
 )
-def test_failed_validation_is_reported_but_refuses_nothing(
-    status: int, words: str, api: FakeApi
-) -> None:
+def test_failed_validation_is_reported_alone(status: int, words: str, api: FakeApi) -> None:
     api.says("POST", JOBS, {"message": words}, status)
     assert (
         validate_admission(inputs(api.kubeconfig))
@@ -79,9 +77,7 @@ def test_an_api_server_that_does_not_answer_is_no_refusal(kubeconfig: str | None
     if kubeconfig is None:
         with served(FakeApi()) as gone:
             kubeconfig = gone.kubeconfig
-    assert validate_admission(inputs(kubeconfig)).startswith(
-        "not validated"
-    )  # _admission(inputs(kubeconfig))
+    assert validate_admission(inputs(kubeconfig)).startswith("not validated")
 
 
 def test_secrets_and_what_is_not_known_yet_are_shown_as_such() -> None:
@@ -104,9 +100,7 @@ def test_what_is_shown_is_the_manifest() -> None:
 
 
 @pytest.mark.parametrize("result", ["Succeeded", "Failed"])
-def test_a_success_is_not_given_up_for_a_run_that_would_be_refused(
-    result: str, api: FakeApi
-) -> None:
+def test_a_success_is_not_given_up_for_a_refused_run(result: str, api: FakeApi) -> None:
     api.says("POST", JOBS, {"message": "spec.x: Required value"}, 422)
     old = {**inputs(api.kubeconfig), "result": {"state": result}}
     new, handler = inputs(api.kubeconfig, image="another"), PyTorchJobHandler()

@@ -126,9 +126,7 @@ def test_a_job_that_was_not_admitted_has_a_result_too(monkeypatch: pytest.Monkey
     assert found["world_size"] == 4
 
 
-def test_a_lost_job_is_resubmitted_and_its_attempt_is_kept(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_lost_job_is_resubmitted_with_its_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster, row = Cluster(), Listener()
     result = train(cluster, LOST, SUCCEEDED, monkeypatch=monkeypatch, retries=2, row=row)
     assert result["state"] == "Succeeded"
@@ -189,34 +187,26 @@ def test_its_own_failure_is_tried_again_where_that_is_asked_for(
     assert row.lines[0].startswith("attempt 1 of 2 failed: rank 1 was killed: out of memory. ")
 
 
-def test_a_lost_node_is_not_tried_again_where_a_retry_is_for_failures_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_lost_node_is_not_a_failure_to_retry(monkeypatch: pytest.MonkeyPatch) -> None:
     own: dict[str, Any] = {"retries": 2, "retry_on": ("ownFailure",)}
     assert train(Cluster(), LOST, monkeypatch=monkeypatch, **own)["state"] == "Failed"
 
 
 @pytest.mark.parametrize("state", ["TimedOut", "CannotStart"])
-def test_a_run_that_timed_out_or_could_not_start_did_not_fail_itself(
-    state: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_timeout_counts_as_its_own_failure(state: str, monkeypatch: pytest.MonkeyPatch) -> None:
     end = {"state": state, "reason": "why", "failure": {}}
     own: dict[str, Any] = {"retries": 2, "retry_on": ("ownFailure",)}
     assert "attempts" not in train(Cluster(), end, monkeypatch=monkeypatch, **own)
 
 
-def test_a_lost_job_that_the_operator_calls_a_success_is_not_taken_up_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_lost_job_called_a_success_is_not_resumed(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster()
     lost = {**LOST, "condition": "Succeeded"}
     train(cluster, lost, SUCCEEDED, monkeypatch=monkeypatch, retries=1)
     assert len(cluster.submitted) == 2
 
 
-def test_attempts_are_known_to_whoever_goes_on_with_a_second_one_that_still_runs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_who_goes_on_with_a_second_knows_the_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster()
     before = _ONE_LOST
     submit(cast("JobApi", cluster), SUBMISSION, {}, Quiet(), before)
@@ -225,9 +215,7 @@ def test_attempts_are_known_to_whoever_goes_on_with_a_second_one_that_still_runs
     assert len(cluster.submitted) == 1
 
 
-def test_attempts_are_known_to_whoever_finds_the_job_that_was_lost(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_who_finds_the_lost_job_knows_the_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster()
     submit(cast("JobApi", cluster), SUBMISSION, {}, Quiet())
     cluster.end("Failed")
@@ -245,9 +233,7 @@ def test_the_attempts_of_another_declaration_are_forgotten(monkeypatch: pytest.M
     assert "attempts" not in train(cluster, SUCCEEDED, monkeypatch=monkeypatch, retries=2)
 
 
-def test_every_attempt_and_a_result_that_failed_know_which_run_succeeded_last(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_attempts_and_results_know_the_last_success(monkeypatch: pytest.MonkeyPatch) -> None:
     """By that the pods keep its files, and `make fetch RUN=succeeded` finds them."""
     cluster, last = Cluster(), "mnist-gloo-20260101-000000-aaaa"
     result = train(cluster, LOST, LOST, monkeypatch=monkeypatch, succeeded=last, retries=1)

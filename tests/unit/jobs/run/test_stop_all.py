@@ -52,9 +52,7 @@ def test_a_refusal_of_the_api_server_is_passed_on(api: FakeApi) -> None:
         submit.stop_all(api.kubeconfig, "slipway-jobs", Row())
 
 
-def test_an_unreachable_cluster_blocks_deletion_unless_it_may_be_skipped(
-    api: FakeApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unreachable_cluster_blocks_it(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = api.kubeconfig.replace(api.kubeconfig.split("127.0.0.1:")[1].split()[0], "1")
     with pytest.raises(RuntimeError, match="set PULUMI_K8S_DELETE_UNREACHABLE=true"):
         submit.stop_all(gone, "slipway-jobs", Row())

@@ -104,9 +104,7 @@ def test_another_value_of_a_field_does_what_its_type_says(field: str) -> None:
 
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(job=jobs)
-def test_a_job_that_was_renamed_trains_nothing_and_keeps_volumes_and_checkpoints(
-    job: TrainingJob,
-) -> None:
+def test_a_renamed_job_trains_nothing_and_keeps_its_volumes(job: TrainingJob) -> None:
     """A renamed job keeps its result, logs, volumes and checkpoints, and trains nothing."""
     before = submitted(job, place=VOLUME_URL)
     now = submitted(replace(job, name="renamed", was=(job.name,)), place=VOLUME_URL)

@@ -47,9 +47,7 @@ def inputs(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", _OLD)
-def test_with_the_same_image_nothing_is_trained_and_the_default_timeout_alone_is_patched(
-    name: str,
-) -> None:
+def test_with_the_same_image_only_the_default_timeout_is_patched(name: str) -> None:
     state, row = {**_OLD[name], "result": {"state": "Succeeded"}}, Row()
     changes = PyTorchJobHandler().diff(state, inputs(name), row)
     assert [change.path for change in changes if change.replace] == []

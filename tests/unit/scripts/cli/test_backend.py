@@ -18,16 +18,12 @@ def pulumi(directory: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Cli
     return Cli("dev")
 
 
-def test_a_command_ends_with_the_clis_own_status(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_clis_status_is_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cli = pulumi(tmp_path, monkeypatch, 'test "$3 $4" = "--stack dev" && exit 7')
     assert cli.run("up", "--yes") == 7
 
 
-def test_ctrl_c_is_left_to_the_cli_which_is_waited_for_however_often_it_comes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_is_left_to_the_cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The terminal sends it to both; here the script stands for the terminal as well."""
     done = tmp_path / "done"
     script = f"kill -INT $PPID; sleep 0.2; kill -INT $PPID; sleep 0.2; touch {done}; exit 3"
@@ -37,9 +33,7 @@ def test_ctrl_c_is_left_to_the_cli_which_is_waited_for_however_often_it_comes(
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_sigterm_to_the_command_alone_is_ctrl_c_to_the_cli(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sigterm_is_ctrl_c_to_the_cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So a pipeline or a supervisor ends a command, which knows its own process only."""
     script = "trap 'exit 5' INT; kill -TERM $PPID; while :; do sleep 0.1; done"
     before = signal.getsignal(signal.SIGTERM)

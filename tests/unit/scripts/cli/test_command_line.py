@@ -26,9 +26,7 @@ def called(monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[str, str, dict
 
 
 @pytest.mark.parametrize("name", slipway.commands)
-def test_each_command_has_a_function_that_takes_what_it_gives(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_command_has_its_function(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     command, function, arguments = called(monkeypatch, name)
     assert command == name
     inspect.signature(resolve_name(f"scripts.{function}")).bind(**arguments)  # or it raises
@@ -68,9 +66,7 @@ def test_what_is_wrong_is_named_with_what_is_allowed(words: list[str], said: str
     assert said in outcome.output
 
 
-def test_an_installed_command_enters_its_environment_before_it_does_anything(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_installed_command_first_enters_its_venv(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
 
     def call(*_given: object) -> int:
@@ -87,9 +83,7 @@ def test_an_installed_command_enters_its_environment_before_it_does_anything(
     assert done == ["entered", "called"]
 
 
-def test_a_shell_completes_the_stacks_of_the_folder(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
-) -> None:
+def test_a_shell_completes_the_stacks(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     for name in ("dev", "deep", "other"):
         (tmp_path / f"Pulumi.{name}.yaml").touch()
     monkeypatch.setenv("SLIPWAY_PROJECT", str(tmp_path))

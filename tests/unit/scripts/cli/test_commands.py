@@ -61,20 +61,15 @@ def test_the_persons_file_says_what_the_cluster_is() -> None:
 @pytest.mark.parametrize(
     "text", ["", "config:", "config: {}", "environment: [x]", "config: {x: 1}"]
 )
-def test_a_file_that_names_no_cluster_is_left_for_the_program_to_judge(
-    text: str, checkout: Path
-) -> None:
+def test_a_file_without_a_cluster_is_the_programs_to_judge(text: str, checkout: Path) -> None:
     (checkout / "Pulumi.mine.yaml").write_text(text)
     assert cluster_of("mine") == {}
 
 
 @pytest.mark.parametrize(
-    ("jobs", "names"),
-    [("{a: {}, b: 7}", ["a", "b"]), ("{}", []), ("7", []), ("[", [])],
+    ("jobs", "names"), [("{a: {}, b: 7}", ["a", "b"]), ("{}", []), ("7", []), ("[", [])]
 )
-def test_the_names_of_the_jobs_are_known_whatever_is_wrong_with_them(
-    jobs: str, names: list[str], checkout: Path
-) -> None:
+def test_job_names_are_known_in_any_file(jobs: str, names: list[str], checkout: Path) -> None:
     (checkout / "Pulumi.mine.yaml").write_text(f"config: {{'slipway:jobs': {jobs}}}")
     assert jobs_of("mine") == names
 
@@ -108,15 +103,10 @@ def test_a_stack_that_is_not_there_is_one_message_with_those_that_are(checkout: 
         ("a: \x01", "special characters are not allowed"),
         ("[]", "it takes a map, with the settings under `config:`"),
         ("config: 7", "7 under `config:` is not allowed; it takes a map"),
-        (
-            "slipway:jobs: {}\nconfig: {}\n",
-            '"slipway:jobs" is not allowed at the top; settings go',
-        ),
+        ("slipway:jobs: {}\nconfig: {}\n", '"slipway:jobs" is not allowed at the top; settings go'),
     ],
 )
-def test_an_unreadable_file_is_named_with_the_position(
-    text: str, told: str, checkout: Path
-) -> None:
+def test_an_unreadable_file_names_the_position(text: str, told: str, checkout: Path) -> None:
     (checkout / "Pulumi.mine.yaml").write_text(text)
     for reads in (ensure_own, cluster_of):
         with pytest.raises(CommandError) as unreadable:
@@ -231,9 +221,7 @@ def test_a_lock_that_is_taken_meanwhile_is_left_alone(monkeypatch: pytest.Monkey
     assert [lock["hostname"] for lock in locks("dev").values()] == ["elsewhere"]
 
 
-def test_a_file_encrypted_with_another_passphrase_is_reported_with_remedies(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_passphrase_has_remedies(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pulumi judges it on a copy of the file, and only where its salt is not the state's."""
     asked: list[tuple[str, ...]] = []
 
@@ -255,9 +243,7 @@ def test_a_file_encrypted_with_another_passphrase_is_reported_with_remedies(
     assert str(file) not in asked[0]
 
 
-def test_one_command_at_a_time_is_at_work_on_a_stack_and_others_read_which(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_one_command_at_a_time_works_on_a_stack(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(files.COMMAND_VARIABLE, "make up STACK=dev")
     held = rf"^Stack dev is in use by process {os.getpid()} \(make up STACK=dev\) since 20.*Ctrl-C"
     with (
@@ -271,9 +257,7 @@ def test_one_command_at_a_time_is_at_work_on_a_stack_and_others_read_which(
         pass
 
 
-def test_make_up_beside_another_says_so_and_goes_on_when_that_has_ended(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_make_up_beside_another_says_so_and_waits(capsys: pytest.CaptureFixture[str]) -> None:
     held = recovery.alone("dev")
     ending = threading.Timer(0.5, held.close)
     ending.start()
@@ -353,9 +337,7 @@ def test_a_damaged_state_is_named() -> None:
 
 
 @pytest.mark.usefixtures("checkout")
-def test_only_a_stack_that_is_not_there_is_made_and_none_is_selected(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_only_a_missing_stack_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, ...]] = []
     monkeypatch.setattr(Cli, "query", lambda _self, *command: asked.append(command))
     commands.prepared("dev")
@@ -367,9 +349,7 @@ def test_only_a_stack_that_is_not_there_is_made_and_none_is_selected(
 
 @pytest.mark.usefixtures("checkout")
 @pytest.mark.parametrize("is_made", [True, False])
-def test_a_stack_that_the_pulumi_of_a_killed_command_makes_meanwhile_is_taken(
-    monkeypatch: pytest.MonkeyPatch, *, is_made: bool
-) -> None:
+def test_a_stack_made_meanwhile_is_taken(monkeypatch: pytest.MonkeyPatch, *, is_made: bool) -> None:
     def query(_self: Cli, *_command: str) -> str:
         if is_made:
             keep_state()
@@ -399,9 +379,7 @@ def test_down_with_nothing_there_succeeds_and_needs_no_tool(
     assert "nothing to destroy" in capsys.readouterr().err
 
 
-def test_down_removes_a_cluster_that_the_state_does_not_know(
-    state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_down_removes_an_unknown_cluster(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = state / "clusters" / "dev"
     owner.claim(directory, "slipway/dev")
     monkeypatch.setattr("clusters.embedded.lifecycle.remove", shutil.rmtree)
@@ -409,9 +387,7 @@ def test_down_removes_a_cluster_that_the_state_does_not_know(
     assert not directory.exists()
 
 
-def test_down_removes_a_cluster_that_is_called_after_the_stack_though_its_note_was_deleted(
-    state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_down_finds_a_cluster_by_its_name(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its programs write new files into a directory that is deleted under them."""
     directory = state / "clusters" / "dev"
     (directory / "config").mkdir(parents=True)

@@ -41,9 +41,7 @@ def test_that_nothing_is_left_is_one_line_with_what_was_looked_for() -> None:
     assert "\n" not in said
 
 
-def test_everything_that_is_left_is_listed_with_how_to_remove_it(
-    state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_that_is_left_has_its_remedy(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(down, "orphans", lambda _checkout: [4711])
     left = [
         state / "clusters" / "dev" / "etcd",
@@ -81,17 +79,13 @@ def test_a_cluster_of_another_name_is_another_cluster(state: Path) -> None:
 
 
 @pytest.mark.parametrize("cluster", [{}, {"kind": "embeded"}, {"kind": "embedded", "name": "A/B"}])
-def test_settings_that_no_cluster_was_made_from_have_no_cluster_to_look_for(
-    cluster: Mapping[str, Any],
-) -> None:
+def test_settings_without_a_cluster_have_none_to_look_for(cluster: Mapping[str, Any]) -> None:
     proven, said = proof(cluster)
     assert proven
     assert said == "Nothing of dev is left: 0 processes, 0 files."
 
 
-def test_each_kind_of_cluster_says_what_is_left_in_its_own_words(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_each_kind_says_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     there = {"objects with Slipway's labels": ["Namespace slipway-jobs: kubectl delete …"]}
     asked = []
 
@@ -136,9 +130,7 @@ def removed(state: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return calls
 
 
-def test_what_a_destroy_could_not_delete_goes_with_the_embedded_cluster(
-    removed: list[str],
-) -> None:
+def test_what_a_destroy_left_goes_with_the_embedded_cluster(removed: list[str]) -> None:
     cli = FakeCli(failing=[255])
     assert down._destroy(cli) == 0  # type: ignore[arg-type]
     assert removed == ["the cluster in"]
@@ -152,9 +144,7 @@ def test_a_destroy_that_the_person_interrupted_is_not_gone_on_with(removed: list
     assert "stack" not in cli.ran
 
 
-def test_a_destroy_refused_for_a_protected_resource_removes_no_cluster(
-    removed: list[str],
-) -> None:
+def test_a_protected_resource_keeps_the_cluster(removed: list[str]) -> None:
     protected = {"urn": "urn:pulumi:dev::slipway::a:b:C::keep", "protect": True}
     latest = {"checkpoint": {"latest": {"resources": [protected]}}}
     state_file("dev").parent.mkdir(parents=True)

@@ -61,9 +61,7 @@ def provided(stack: str, checkout: Path) -> tuple[Mapping[str, Any], str]:
     return cluster, printed.getvalue().rstrip("\n")
 
 
-def test_the_settings_are_those_of_the_stacks_last_update(
-    checkout: Path, last: dict[str, Any]
-) -> None:
+def test_the_settings_are_the_last_updates(checkout: Path, last: dict[str, Any]) -> None:
     there()
     last["gone"] = KUBECONFIG
     cluster, printed = provided("gone", checkout)
@@ -71,9 +69,7 @@ def test_the_settings_are_those_of_the_stacks_last_update(
     assert printed.startswith("Pulumi.gone.yaml is missing; using the settings")
 
 
-def test_the_repositorys_file_counts_only_where_no_update_has_ended(
-    checkout: Path, last: dict[str, Any]
-) -> None:
+def test_the_repositorys_file_is_the_last_resort(checkout: Path, last: dict[str, Any]) -> None:
     there("kind")
     assert provided("kind", checkout)[0] == {"kind": "kind", "name": "from-template"}
     last["kind"] = KUBECONFIG
@@ -97,9 +93,7 @@ def test_a_file_that_is_there_is_the_persons_and_stays(checkout: Path) -> None:
     assert file.exists()
 
 
-def test_a_temporary_file_is_gone_again_after_a_failure_too(
-    checkout: Path, last: dict[str, Any]
-) -> None:
+def test_a_temporary_file_goes_after_a_failure(checkout: Path, last: dict[str, Any]) -> None:
     there()
     last["gone"] = KUBECONFIG
     with pytest.raises(KeyboardInterrupt), temporary_config("gone"):

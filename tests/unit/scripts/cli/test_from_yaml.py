@@ -16,9 +16,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "job.yaml"
 
 
-def test_all_jobs_of_a_file_are_printed_as_one_piece_of_yaml(
-    file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_files_jobs_are_one_piece_of_yaml(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "beside"}}
     listed = {"apiVersion": "v1", "kind": "List", "items": [TRAIN_JOB, service, TRAIN_JOB]}
     file.write_text(yaml.safe_dump_all([GLOO_DEMO, None, listed]))

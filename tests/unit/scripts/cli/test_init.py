@@ -37,9 +37,7 @@ def made(stack: str = "dev", *, build: bool = False, **answers: object) -> Stack
     return settings
 
 
-def test_an_empty_folder_gets_a_stack_and_a_program(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_empty_folder_gets_a_stack(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = made()
     assert settings.cluster.kind == "embedded"
     assert [(job.name, job.script, job.workers) for job in settings.jobs] == [
@@ -144,9 +142,7 @@ def answers() -> Iterator[list[tuple[str, object]]]:
         yield asked
 
 
-def test_three_questions_are_asked_but_for_what_is_given(
-    answers: list[tuple[str, object]], folder: Path
-) -> None:
+def test_it_asks_three_questions_at_most(answers: list[tuple[str, object]], folder: Path) -> None:
     made()
     assert answers == [("Cluster", "embedded"), ("Script", "train.py"), ("Ranks", 2)]
     answers.clear()

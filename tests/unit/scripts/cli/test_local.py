@@ -38,9 +38,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     return run
 
 
-def test_numbers_files_and_arguments_are_a_pods(
-    run: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_numbers_and_files_are_a_pods(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     """Numbers that are logged are judged, what `keep` names is kept, and the rest is named."""
     code, result = run("hello")
     assert code == 0
@@ -59,9 +57,7 @@ def test_numbers_files_and_arguments_are_a_pods(
     assert "job hello: Succeeded in" in said
 
 
-def test_a_limit_that_is_missed_fails_the_command_and_says_by_how_much(
-    run: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missed_limit_fails_the_command(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     """Gates judge its result."""
     code, result = run("hello", require={"val_loss": {"max": 0.2}}, minAccuracy=0.95)
     assert code == 1
@@ -84,13 +80,8 @@ def test_ranks_meet_at_the_masters_address_and_know_their_hosts(run: Run) -> Non
     assert result["metrics"] == {"total": 3, "hosts": 3}
 
 
-def test_the_exception_and_the_line_that_ended_a_run_are_named_and_the_others_end(
-    run: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The rank that failed first is named with its exception and line, and the others end.
-
-    A timeout shows where they stood.
-    """
+def test_the_error_is_named_and_others_end(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    """The rank that failed first is named with its exception and line, and the others end."""
     begun = time.monotonic()
     code, result = run("fails")
     assert code == 1
@@ -150,9 +141,7 @@ sys.exit(local.run_script(sys.argv[1], settings=["workers=1"], python=sys.execut
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_ctrl_c_ends_all_ranks_and_what_they_have_started(
-    tmp_path: Path, number: signal.Signals
-) -> None:
+def test_ctrl_c_ends_all_ranks_and_their_children(tmp_path: Path, number: signal.Signals) -> None:
     """Also one that ignores SIGTERM, and a process in a session of its own."""
     (tmp_path / "stubborn.py").write_text(_STUBBORN)
     command = [sys.executable, "-c", _QUICKLY, str(tmp_path / "stubborn.py")]
@@ -189,9 +178,7 @@ def test_what_needs_a_cluster_is_refused_all_at_once(run: Run) -> None:
     assert "set TOKEN in your environment" in said
 
 
-def test_only_what_is_wrong_with_the_job_itself_keeps_it_from_running(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_the_jobs_faults_stop_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other jobs of the stack's file are not run, also those that it follows in a cluster."""
     monkeypatch.setenv("SLIPWAY_PROJECT", str(tmp_path))
     (tmp_path / "script.py").write_text("print(1)")

@@ -59,9 +59,7 @@ def test_the_cli_by_hand_finds_it_in_the_folder_alone(folder: Path, tmp_path: Pa
     assert exports({})["SLIPWAY_PROJECT"] == str(folder.resolve())
 
 
-def test_two_folders_of_one_name_share_nothing(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folders_of_one_name_share_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their stacks may both be called dev: each has its own state, locks, logs and cluster."""
 
     def of_dev() -> set[str]:
@@ -79,9 +77,7 @@ def test_two_folders_of_one_name_share_nothing(
 
 
 @pytest.mark.parametrize("starter", ["infra/provider/slipway", "scripts/plugins/azure-native"])
-def test_a_plugin_of_an_installed_package_runs_in_the_environment_of_the_command(
-    starter: str, tmp_path: Path
-) -> None:
+def test_an_installed_plugin_runs_in_the_commands_venv(starter: str, tmp_path: Path) -> None:
     folder, package = starter.rsplit("/", 1)
     shutil.copytree(CHECKOUT / folder, tmp_path / "tree" / folder)
     python = tmp_path / "venv" / "bin" / "python"

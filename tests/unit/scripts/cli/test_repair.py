@@ -92,9 +92,7 @@ def test_a_file_being_written_is_awaited(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(locks("dev")) == 2
 
 
-def test_what_a_living_process_has_open_or_has_just_begun_stays(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_a_living_process_uses_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is a live Pulumi's, however long its disk takes."""
     open_one = lock_directory("dev") / "b.json.18c0ffee.tmp"
     abandoned = write(lock_directory("dev") / "c.json.18c0ffee.tmp", "")

@@ -39,9 +39,7 @@ def test_an_administrators_policy_is_left_alone(policy: Path) -> None:
     assert policy.stat().st_mode & 0o777 == 0o700
 
 
-def test_what_a_killed_set_up_left_behind_refuses_nothing_and_is_removed(
-    policy: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_set_ups_rest_is_removed(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = subprocess.Popen(["true"])
     gone.wait()
     killed = apt.services_stay_down(policy)
@@ -54,9 +52,7 @@ def test_what_a_killed_set_up_left_behind_refuses_nothing_and_is_removed(
     assert not policy.exists()
 
 
-def test_packages_are_named_before_anything_runs(
-    policy: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_packages_are_named_first(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     output = io.StringIO()
     ran: list[Sequence[str]] = []
 

@@ -77,9 +77,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "slipway"
 
 
-def test_an_environment_that_is_complete_is_not_made_again(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_complete_environment_stays(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Path] = []
 
     def install(venv: Path) -> None:
@@ -93,9 +91,7 @@ def test_an_environment_that_is_complete_is_not_made_again(
     assert first.parent == cache
 
 
-def test_an_environment_that_was_interrupted_is_made_again(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_one_is_made_again(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(venv: Path) -> None:
         venv.mkdir(parents=True)
         raise KeyboardInterrupt
@@ -109,9 +105,7 @@ def test_an_environment_that_was_interrupted_is_made_again(
     assert (venv / ".complete").exists()
 
 
-def test_a_second_set_up_waits_and_gives_up_with_a_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_set_up_gives_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bootstrap, "_LOCK_LIMIT", 0.3)
     monkeypatch.setattr(files, "_PAUSE", 0.05)
     file = tmp_path / "cache" / "setup.lock"
@@ -158,17 +152,13 @@ def test_another_system_than_linux_is_pointed_to_the_other_clusters(
     assert "make up STACK=kind" in "".join(capsys.readouterr())
 
 
-def test_a_stack_that_is_not_there_is_named_before_anything_is_made(
-    cache: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_stack_is_named_first(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert set_up("dve") == 1
     assert "Did you mean dev?" in "".join(capsys.readouterr())
     assert not cache.exists()
 
 
-def test_nothing_heavy_is_loaded_before_it_is_known_that_there_is_something_to_do(
-    root: Path,
-) -> None:
+def test_nothing_heavy_is_loaded_before_there_is_something_to_do(root: Path) -> None:
     code = (
         "import sys, scripts.setup.provide; "
         "print(sorted({'rich', 'requests', 'pulumi', 'kubernetes', 'pydantic'} & {*sys.modules}))"
@@ -242,9 +232,7 @@ def pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list
     return will
 
 
-def test_an_extra_is_installed_once_beside_the_environment_and_with_its_hashes(
-    tmp_path: Path, pip: Callable[[str], list[str]]
-) -> None:
+def test_an_extra_is_installed_by_hash(tmp_path: Path, pip: Callable[[str], list[str]]) -> None:
     pip("exit 0")
     place = bootstrap.add_extra(bootstrap.AZURE, tmp_path / "venv")
     assert place == bootstrap.add_extra(bootstrap.AZURE, tmp_path / "venv")
@@ -256,9 +244,7 @@ def test_an_extra_is_installed_once_beside_the_environment_and_with_its_hashes(
     assert asked.endswith(f"--requirement {CHECKOUT}/requirements-azure.lock")
 
 
-def test_an_extra_that_could_not_be_installed_is_tried_again(
-    tmp_path: Path, pip: Callable[[str], list[str]]
-) -> None:
+def test_a_failed_extra_is_tried_again(tmp_path: Path, pip: Callable[[str], list[str]]) -> None:
     pip("exit 1")
     with pytest.raises(subprocess.CalledProcessError):
         bootstrap.add_extra(bootstrap.AZURE, tmp_path / "venv")
@@ -315,9 +301,7 @@ def test_what_is_installed_without_its_requirements_has_them_in_a_lock(root: Pat
                 assert need.specifier.contains(there[canonicalize_name(need.name)]), need
 
 
-def test_the_environment_of_the_tests_sees_the_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_tests_see_all_environments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
     monkeypatch.setattr(bootstrap, "_pip", lambda *arguments: ran.extend(map(str, arguments)))
     venv = tmp_path / "venv-test"

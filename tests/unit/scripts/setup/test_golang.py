@@ -57,9 +57,7 @@ def test_a_tool_is_built_into_the_cache_and_runs(cache: Path) -> None:
     assert list((cache / "build").iterdir()) == []
 
 
-def test_a_program_is_named_after_the_part_before_its_packages_major_version(
-    wrapper: Path, cache: Path
-) -> None:
+def test_a_program_is_named_without_its_major_version(wrapper: Path, cache: Path) -> None:
     (wrapper / "go.mod").write_text("module hello/v3\n\ngo 1.21\n")
     module = GoModule("hello", {"greeter": "hello/v3"}, "1 s")
     (made,) = golang.build(module, [Tool("greeter", module=module)], STEPS).values()
@@ -101,9 +99,7 @@ def test_builds_take_memory_and_cores_only_where_they_are_to_spare(
 
 
 @pytest.mark.usefixtures("cache")
-def test_a_download_that_fails_is_left_to_the_build_to_tell(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_download_is_the_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     go = tmp_path / "go"
     go.write_text(f"#!/bin/sh\necho $PWD $@ >> {tmp_path}/asked\nexit 1\n")
     go.chmod(0o755)
@@ -115,9 +111,7 @@ def test_a_download_that_fails_is_left_to_the_build_to_tell(
 @pytest.mark.parametrize(
     ("version", "fits"), [("go1.26.8", True), ("go1.21.0", True), ("go1.19.8", False)]
 )
-def test_a_go_that_is_too_old_is_named_with_what_is_needed(
-    version: str, fits: bool, wrapper: Path, tmp_path: Path
-) -> None:
+def test_an_old_go_is_named(version: str, fits: bool, wrapper: Path, tmp_path: Path) -> None:
     (wrapper / "go.mod").write_text("module hello\n\ngo 1.25.11\n")
     go = tmp_path / "go"
     go.write_text(f"#!/bin/sh\necho {version}\n")

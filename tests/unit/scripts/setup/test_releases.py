@@ -79,9 +79,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     authority, served = directory / "authority.pem", directory / "served.pem"
     authority.write_bytes(made.public_bytes(serialization.Encoding.PEM))
     private = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     served.write_bytes(authority.read_bytes() + private)
     return authority, served
@@ -202,9 +200,7 @@ def test_a_checksum_that_changes_is_refused_ever_after(site: Site) -> None:
     assert record.checksums().popitem()[1] == CHECKSUM
 
 
-def test_a_site_that_hangs_is_asked_once_and_for_seconds(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_site_that_hangs_is_asked_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(releases, "_ANSWER_SECONDS", 0.5)
     site.hangs.set()
     assert refusal() == "No release from 127.0.0.1: no answer. It is built instead."
@@ -225,9 +221,7 @@ def test_a_file_that_stops_coming_is_given_up(site: Site, monkeypatch: pytest.Mo
     assert "no answer" in refusal()
 
 
-def test_a_site_with_another_certificate_is_refused(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_certificate_is_refused(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.serves()
     monkeypatch.delenv("REQUESTS_CA_BUNDLE")
     monkeypatch.delenv("CURL_CA_BUNDLE", raising=False)
@@ -259,10 +253,7 @@ def archive(site: Site, monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, 
         name, content = f"pulumi-{PULUMI.version}.tar.gz", packed(members)
         checksums = f"{hashlib.sha256(content).hexdigest()}  {name}\n"
         number = PULUMI.version.removeprefix("v")
-        site.files = {
-            f"/{name}": content,
-            f"/pulumi-{number}-checksums.txt": checksums.encode(),
-        }
+        site.files = {f"/{name}": content, f"/pulumi-{number}-checksums.txt": checksums.encode()}
 
     return serve
 
@@ -281,9 +272,7 @@ def test_an_archive_is_fetched_once_for_all_that_is_in_it(
 
 
 @pytest.mark.usefixtures("site")
-def test_an_archive_that_lacks_a_tool_is_refused(
-    archive: Callable[[dict[str, bytes]], None],
-) -> None:
+def test_an_incomplete_archive_is_refused(archive: Callable[[dict[str, bytes]], None]) -> None:
     archive({"pulumi/pulumi": b"cli"})
     found, printed = fetched(*PARTS)
     assert found == {}

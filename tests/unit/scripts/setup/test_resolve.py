@@ -231,9 +231,7 @@ def test_a_failed_installation_is_reported_and_the_builds_continue(machine: Mach
     assert machine.built == ["coredns"]
 
 
-def test_a_second_set_up_looks_for_nothing_runs_nothing_and_takes_no_time(
-    machine: Machine,
-) -> None:
+def test_a_second_set_up_looks_for_nothing_and_runs_nothing(machine: Machine) -> None:
     tools = (PULUMI, Tool("runc", package="runc"))
     machine.on_path |= {"runc"}
     first = resolved(tools)

@@ -33,9 +33,7 @@ def run(steps: Steps, script: str, limit: float = 20) -> None:
     steps.run("Building it", command, log="it", estimate="2 min, 1 GB", limit=limit)
 
 
-def test_a_step_prints_its_estimate_before_and_its_duration_after(
-    console: Console, cache: Path
-) -> None:
+def test_a_step_prints_its_estimate_and_its_duration(console: Console, cache: Path) -> None:
     run(Steps(console), "echo told")
     assert printed(console) == "Building it (about 2 min, 1 GB)\n  done in 0 s: Building it\n"
     assert (cache / "logs" / "it.log").read_text() == "told\n"
@@ -58,9 +56,7 @@ def test_a_step_gives_signs_of_life(console: Console, monkeypatch: pytest.Monkey
     assert "  0 s so far: Building it\n" in printed(console)
 
 
-def test_a_failed_step_shows_its_status_the_end_of_its_log_and_where_the_rest_is(
-    console: Console, cache: Path
-) -> None:
+def test_a_failed_step_shows_its_status_and_log(console: Console, cache: Path) -> None:
     with pytest.raises(StepFailed) as failed:
         run(Steps(console), "seq 100; echo why >&2; exit 3")
     text = str(failed.value)
@@ -70,9 +66,7 @@ def test_a_failed_step_shows_its_status_the_end_of_its_log_and_where_the_rest_is
     assert "\n  50\n" not in text
 
 
-def test_a_step_that_runs_past_its_limit_is_ended_with_its_children(
-    console: Console, tmp_path: Path
-) -> None:
+def test_a_step_at_its_limit_ends_with_its_children(console: Console, tmp_path: Path) -> None:
     started = time.monotonic()
     alive = tmp_path / "alive"
     with pytest.raises(StepFailed, match="did not end within 0 s"):
@@ -87,9 +81,7 @@ def test_a_program_that_is_not_there_is_a_failed_step(console: Console) -> None:
         Steps(console).run("Building it", ["/nowhere/go"], log="it", estimate="1 s", limit=1)
 
 
-def test_steps_at_once_print_whole_lines_that_name_them(
-    console: Console, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_steps_at_once_name_their_lines(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "_HEARTBEAT", 0.02)
     monkeypatch.setattr(steps, "_PAUSE", 0.02)
     monkeypatch.setattr(steps, "duration", lambda _seconds: "0 s")
@@ -106,9 +98,7 @@ def test_steps_at_once_print_whole_lines_that_name_them(
         assert {*about[1:-1]} == {f"  0 s so far: {name}"}
 
 
-def test_a_set_up_that_is_stopped_ends_what_runs_and_begins_nothing(
-    console: Console, tmp_path: Path
-) -> None:
+def test_a_stopped_set_up_ends_what_runs(console: Console, tmp_path: Path) -> None:
     started = tmp_path / "started"
     with ThreadPoolExecutor() as pool:
         with Steps(console) as running:

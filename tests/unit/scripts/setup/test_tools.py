@@ -71,9 +71,7 @@ def test_the_linker_flags_have_the_version_of_go_mod() -> None:
     assert ".gitMinor=37 " in flags
 
 
-def test_a_changed_source_is_another_digest_and_version(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_changed_source_has_a_new_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tools, "WRAPPERS", tmp_path)
     (tmp_path / "pause").mkdir()
     source = tmp_path / "pause" / "main.go"
@@ -89,9 +87,7 @@ def test_a_changed_source_is_another_digest_and_version(
     assert GoModule("pause", {"pause": "."}, "1 s", copies={"a": "b"}).digest != second.digest
 
 
-def test_a_module_that_pins_something_else_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_pin_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tools, "WRAPPERS", tmp_path)
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "go.mod").write_text("module x\n\nrequire example.com/other v1.0.0\n")
@@ -107,9 +103,7 @@ def test_a_tool_of_the_embedded_cluster_can_be_installed_or_built(tool: Tool) ->
 
 
 @pytest.mark.parametrize("kind", ["kind", "minikube"])
-def test_a_cluster_in_a_container_needs_only_common_tools_and_its_own(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_container_cluster_needs_few_tools(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"clusters.{kind}.tool.more_tools", tuple)
     assert [tool.name for tool in tools.tools_of(CLUSTERS[kind])] == [
         "pulumi",

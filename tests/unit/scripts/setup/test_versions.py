@@ -23,9 +23,7 @@ KUBECTL = next(tool for tool in tools_of(None) if tool.name == "kubectl").accept
         ("v2.0.0", False),
     ],
 )
-def test_kubectl_is_one_minor_version_either_side_of_the_api_server(
-    version: str, will_do: bool
-) -> None:
+def test_kubectl_is_within_one_minor_of_the_api_server(version: str, will_do: bool) -> None:
     assert KUBECTL is not None
     assert (version in KUBECTL) is will_do
 
@@ -58,9 +56,7 @@ def test_a_range_says_what_it_allows() -> None:
         ("", None),
     ],
 )
-def test_a_programs_version_is_the_first_it_prints(
-    said: str, version: str | None, tmp_path: Path
-) -> None:
+def test_a_version_is_the_first_printed(said: str, version: str | None, tmp_path: Path) -> None:
     program = tmp_path / "program"
     # Some print it on standard error and exit 1.
     program.write_text(f"#!/bin/sh\ncat >&2 <<'end'\n{said}\nend\nexit 1\n")
@@ -72,9 +68,7 @@ def test_a_program_that_does_not_run_has_no_version(tmp_path: Path) -> None:
     assert lookup.version_of(tmp_path / "nothing") is None
 
 
-def test_a_program_that_does_not_end_has_no_version(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hanging_program_has_no_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lookup, "_SECONDS", 0.2)
     program = tmp_path / "program"
     program.write_text("#!/bin/sh\nexec sleep 20\n")

@@ -33,9 +33,7 @@ def outputs(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("scheme", ["file", "memory"])
-def test_every_file_arrives_with_its_size_and_sha256(
-    outputs: Path, tmp_path: Path, scheme: str
-) -> None:
+def test_each_file_has_its_size_and_sha256(outputs: Path, tmp_path: Path, scheme: str) -> None:
     url = f"{scheme}://{tmp_path}/run"
     listed = artifacts.sync(outputs, url, _EVENTS)
     store, root = fsspec.url_to_fs(url)
@@ -98,10 +96,7 @@ def _odd_names(directory: Path) -> None:
 def test_what_is_no_file_or_has_an_odd_name_is_left_out_and_named(
     outputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A FIFO is never opened, which would wait for ever; a run that trained is recorded.
-
-    So is one that wrote a file with the name of our list.
-    """
+    """A FIFO is never opened, which would wait for ever; a run that trained is recorded."""
     _odd_names(outputs)
     listed = artifacts.sync(outputs, f"file://{tmp_path}/run", _EVENTS)
     assert set(listed) == {
@@ -116,9 +111,7 @@ def test_what_is_no_file_or_has_an_odd_name_is_left_out_and_named(
         assert f"'{name}'" in warning["warning"]
 
 
-def test_what_is_no_file_alone_is_named_as_well(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_special_files_alone_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert artifacts.sync(tmp_path, "memory://nothing", _EVENTS) == {}
     assert "'pipe'" in capsys.readouterr().out
@@ -135,10 +128,7 @@ def test_what_is_no_file_alone_is_named_as_well(
     )
 )
 def test_a_file_of_any_name_arrives_or_is_left_out(tmp_path: Path, names: list[bytes]) -> None:
-    """Files of any name are copied or named by a warning.
-
-    Links to folders, FIFOs and sockets are never opened.
-    """
+    """Files of any name are copied or named by a warning."""
     with TemporaryDirectory(dir=tmp_path) as directory:
         for name in names:
             Path(directory, os.fsdecode(name)).write_bytes(name)
@@ -181,9 +171,7 @@ class _Slow(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
         time.sleep(30)
 
 
-def test_copying_takes_no_longer_than_its_limit(
-    outputs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_copying_ends_at_its_limit(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(artifacts, "LIMIT_SECONDS", 0.2)
     fsspec.register_implementation("slow", _Slow, clobber=True)
     begun = time.monotonic()
@@ -239,9 +227,7 @@ def test_the_last_run_and_the_last_that_succeeded_before_it_stay(
         max_size=8,
     )
 )
-def test_no_run_removes_the_last_success_or_a_later_run_whoever_submits_it_and_ends_when(
-    runs: list[tuple[tuple[bool, bool], bool, bool]],
-) -> None:
+def test_the_last_success_and_later_stay(runs: list[tuple[tuple[bool, bool], bool, bool]]) -> None:
     """A waiter may not know the last success, and an attempt that was given up may end last."""
     store = fsspec.filesystem("memory")
     place = f"/{uuid4()}"
@@ -290,9 +276,7 @@ def test_a_store_that_cannot_say_which_run_ended_well_loses_nothing() -> None:
     assert MemoryFileSystem().exists("/failing/run-0/model.pt")
 
 
-def test_a_place_that_another_worker_empties_at_that_moment_is_no_failure(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_place_emptied_meanwhile_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     def emptied(_self: object, path: str, **_: Any) -> None:
         raise FileNotFoundError(path)
 

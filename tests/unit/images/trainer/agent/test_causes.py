@@ -172,9 +172,7 @@ _CAUSES = {
 
 
 @pytest.mark.parametrize("cause", _CAUSES)
-def test_the_exception_and_the_users_line_are_known_whatever_wraps_or_follows_it(
-    program: Program, cause: str
-) -> None:
+def test_exception_and_users_line_are_known_in_any_wrapper(program: Program, cause: str) -> None:
     """A rank's error and the user's line are named, whatever wraps, follows or hides them.
 
     A hook of the program's own, threads, destructors, a message of several lines, a DataLoader's
@@ -190,9 +188,7 @@ def test_the_exception_and_the_users_line_are_known_whatever_wraps_or_follows_it
 
 
 @pytest.mark.parametrize("cause", ["plain", "its own hook", "a wrapper that exits"])
-def test_the_only_process_of_a_container_leaves_it_as_the_containers_message(
-    program: Program, cause: str
-) -> None:
+def test_a_containers_only_process_leaves_its_message(program: Program, cause: str) -> None:
     text, line = _CAUSES[cause]
     program.run(text, launched=False)
     assert program.message["error"] == "ValueError: label 11 is out of range"
@@ -266,9 +262,7 @@ def test_an_exit_code_alone_is_no_exception(program: Program, code: str) -> None
     assert "from" not in program.message
 
 
-def test_a_helper_that_failed_is_no_error_of_a_program_that_succeeds_or_is_killed(
-    program: Program,
-) -> None:
+def test_a_helpers_failure_is_no_error_of_its_program(program: Program) -> None:
     helper = (
         "import os, subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import nothing'])\n"
     )
@@ -303,9 +297,7 @@ if __name__ == '__main__':
     ],
     ids=["process", "spawn", "subprocess"],
 )
-def test_a_child_that_failed_is_a_warning_where_the_program_succeeds(
-    program: Program, start: str, named: str
-) -> None:
+def test_a_failed_child_of_a_success_is_a_warning(program: Program, start: str, named: str) -> None:
     done = program.run(_CHILD.format(start=start))
     assert done.returncode == 0, done.stderr
     assert program.message["warning"].startswith("the program succeeded, but a process that it")
@@ -336,9 +328,7 @@ _RAISED = {
 
 
 @pytest.mark.parametrize("error", _RAISED)
-def test_whether_an_error_is_a_peers_is_known_from_its_type_and_where_it_was_raised(
-    program: Program, error: str
-) -> None:
+def test_a_peers_error_is_known_by_type_and_place(program: Program, error: str) -> None:
     program.run(f"from torch.distributed import *\ncall({error})")
     assert program.message["from"] == _RAISED[error], program.message
 
@@ -357,9 +347,7 @@ def test_whether_an_error_is_a_peers_is_known_from_its_type_and_where_it_was_rai
         (f"import hydra\ndef work(): raise RuntimeError({_GLOO!r})\nhydra.main(work)", "peer"),
     ],
 )  # fmt: skip
-def test_an_error_of_the_programs_own_is_no_peers_whatever_its_words(
-    program: Program, text: str, origin: str
-) -> None:
+def test_a_programs_own_error_is_no_peers(program: Program, text: str, origin: str) -> None:
     """A tracker, a database or a hub refuses a connection as well."""
     program.run(text)
     assert program.message["from"] == origin, program.message

@@ -58,9 +58,7 @@ def test_any_store_that_fsspec_knows_will_do(wanted: Input) -> None:
     assert Path(wanted.path).read_bytes() == _MODEL
 
 
-def test_a_volume_of_the_other_job_may_be_mounted_elsewhere_here(
-    wanted: Input, tmp_path: Path
-) -> None:
+def test_another_jobs_volume_may_be_mounted_elsewhere(wanted: Input, tmp_path: Path) -> None:
     here = str(tmp_path / "results")
     url = "file:///there/../there/run-1/model.pt"
     inputs.fetch_input(replace(wanted, url=url, mounted=("/there", here)))
@@ -144,9 +142,7 @@ def test_a_container_fetches_all_inputs_and_logs_each(wanted: Input, tmp_path: P
     assert first.endswith(f"sha256 {wanted.sha256}")
 
 
-def test_a_container_that_fails_says_why_and_leaves_it_as_its_message(
-    wanted: Input, tmp_path: Path
-) -> None:
+def test_a_failing_container_leaves_why_as_its_message(wanted: Input, tmp_path: Path) -> None:
     done = run(replace(wanted, sha256="0" * 64), log=tmp_path / "log")
     assert done.returncode == 1
     assert json.loads((tmp_path / "log").read_text()) == {"error": done.stderr.strip()}

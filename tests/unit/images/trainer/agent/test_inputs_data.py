@@ -42,9 +42,7 @@ def nothing_but_locks(wanted: Data) -> bool:
 
 
 @pytest.mark.parametrize("pack", [tar, zipped])
-def test_an_archive_is_unpacked_once_and_then_nothing_is_fetched(
-    tmp_path: Path, pack: Callable[[Path], None]
-) -> None:
+def test_an_archive_is_fetched_only_once(tmp_path: Path, pack: Callable[[Path], None]) -> None:
     """A job's data are fetched once into a cache, checked by sha256 and unpacked safely."""
     packed = tmp_path / "pictures"
     pack(packed)
@@ -85,9 +83,7 @@ def test_another_content_is_refused_with_both_sums(tmp_path: Path) -> None:
         pytest.param(lambda path: zipped(path, "/evil"), id="zip absolute"),
     ],
 )
-def test_what_would_lead_out_of_the_directory_is_refused(
-    tmp_path: Path, pack: Callable[[Path], None]
-) -> None:
+def test_what_would_lead_outside_is_refused(tmp_path: Path, pack: Callable[[Path], None]) -> None:
     pack(tmp_path / "pictures")
     known = wanted(tmp_path / "pictures")
     with pytest.raises(NotFetchedError, match="archive"):

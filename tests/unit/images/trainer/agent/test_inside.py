@@ -12,6 +12,7 @@ import pytest
 
 from core.paths import CHECKOUT
 from slipway_trainer.agent.inside import Process
+from tests.unit.not_none import not_none
 
 _LIMIT_SECONDS = 30
 _WAITING = """
@@ -54,8 +55,7 @@ def test_a_rank_that_waits_shows_where_and_goes_on(ours: list[str], tmp_path: Pa
     with python(_WAITING, ours, tmp_path) as process:
         looked_at = Process(process.pid, ["python3"], {})
         for _ in range(2):
-            shown = looked_at.stack()
-            assert shown is not None
+            shown = not_none(looked_at.stack())
             assert "in waits_for_its_peer" in shown
             assert shown.count("Current thread") == 1, "of an earlier look nothing is shown"
         out, _ = process.communicate("it goes on\n", timeout=_LIMIT_SECONDS)
@@ -76,9 +76,7 @@ time.sleep(600)
         assert process.stdout is not None
         child = int(process.stdout.readline())
         try:
-            stack = Process(child, ["python3"], {}).stack()
-            assert stack is not None
-            assert "in loads_data" in stack
+            assert "in loads_data" in not_none(Process(child, ["python3"], {}).stack())
         finally:
             os.kill(child, signal.SIGKILL)
 
@@ -90,9 +88,7 @@ def test_another_program_gets_no_signal(tmp_path: Path) -> None:
         assert (out, process.returncode) == ("it goes on\n", 0)
 
 
-def test_a_program_that_does_not_answer_is_waited_for_no_longer_than_its_limit(
-    ours: list[str], tmp_path: Path
-) -> None:
+def test_a_program_without_an_answer_ends_at_the_limit(ours: list[str], tmp_path: Path) -> None:
     with python(_WAITING, ours, tmp_path) as process:
         process.send_signal(signal.SIGSTOP)
         os.waitpid(process.pid, os.WUNTRACED)
@@ -103,9 +99,7 @@ def test_a_program_that_does_not_answer_is_waited_for_no_longer_than_its_limit(
         assert (out, process.returncode) == ("it goes on\n", 0)
 
 
-def test_a_shell_has_the_programs_directory_and_environment(
-    ours: list[str], tmp_path: Path
-) -> None:
+def test_a_shell_has_the_programs_place_and_variables(ours: list[str], tmp_path: Path) -> None:
     with python(_WAITING, ours, tmp_path):
         ended = subprocess.run(
             [sys.executable, "-m", "slipway_trainer.inside", "shell", _RANK],

@@ -78,9 +78,7 @@ def launched(tmp_path: Path) -> Launched:
     return Launched(tmp_path)
 
 
-def test_a_single_process_of_the_images_own_programs_takes_the_launchers_place(
-    launched: Launched,
-) -> None:
+def test_the_images_own_single_process_takes_the_launchers_place(launched: Launched) -> None:
     (launched.directory / "module.py").write_text("import os, sys; print(os.getpid(), sys.argv)")
     launched.environment["PYTHONPATH"] += f":{launched.directory}"
     process = subprocess.Popen(
@@ -101,9 +99,7 @@ open(os.environ['SLIPWAY_OUTPUT_DIR'] + '/metrics.json', 'w').write('{}')
 
 
 @pytest.mark.parametrize("copying", [False, True])
-def test_the_numbers_in_a_scripts_metrics_json_are_in_its_message(
-    launched: Launched, copying: bool
-) -> None:
+def test_numbers_of_metrics_json_are_in_the_message(launched: Launched, copying: bool) -> None:
     """The numbers in a script's `metrics.json` are in its result."""
     if copying:
         launched.copying()
@@ -139,9 +135,7 @@ def test_a_metrics_json_that_is_no_map_is_passed_over(launched: Launched, conten
     assert launched.log.read_text() == ""
 
 
-def test_of_a_program_that_left_no_number_and_no_file_the_cpu_time_is_known(
-    launched: Launched,
-) -> None:
+def test_a_program_without_numbers_and_files_has_its_cpu_time(launched: Launched) -> None:
     busy = "import time\nwhile time.process_time() < 0.6: pass\n"
     assert launched.run(busy)[0] == 0
     assert launched.message["cpu_seconds"] >= 0.6  # type: ignore[operator]
@@ -213,9 +207,7 @@ def test_a_server_that_cannot_be_had_is_a_warning_and_costs_no_time(launched: La
     assert time.monotonic() - began < 5
 
 
-def test_a_job_that_is_stopped_has_two_seconds_for_what_is_still_to_be_sent(
-    launched: Launched,
-) -> None:
+def test_a_stopped_job_has_two_seconds_to_send(launched: Launched) -> None:
     """Kubernetes kills it soon after, and its message and files are to be left before that."""
     with socket.create_server(("127.0.0.1", 0)) as hanging:
         url = f"http://127.0.0.1:{hanging.getsockname()[1]}"
@@ -268,9 +260,7 @@ os.mkfifo(out + b"/pipe")
 @pytest.mark.parametrize(
     "message", ["[[[[", "[" * 3000, "NaN", "\\xff", '{"accuracy": NaN}'], ids=range(5)
 )
-def test_a_program_that_leaves_odd_files_and_no_message_has_succeeded(
-    launched: Launched, message: str
-) -> None:
+def test_odd_files_and_no_message_are_a_success(launched: Launched, message: str) -> None:
     leaves = f"open(os.environ['TERMINATION_LOG'], 'wb').write(b'{message}')"
     code, out, err = launched.copying().run(_LEAVES_ODD_FILES + leaves)
     assert code == 0, err
@@ -312,9 +302,7 @@ def test_other_replicas_copy_into_a_folder_of_their_own(launched: Launched) -> N
 
 
 @pytest.mark.parametrize(("code", "folder"), [(0, "run-1"), (3, "run-1/replica-2")])
-def test_of_an_elastic_job_the_replica_that_ends_well_as_rank_0_has_the_result(
-    launched: Launched, code: int, folder: str
-) -> None:
+def test_who_ends_well_as_rank_0_has_the_result(launched: Launched, code: int, folder: str) -> None:
     pod = {"PET_RDZV_ENDPOINT": "job-worker-0:23456", "HOSTNAME": "job-worker-2"}
     launched.copying().environment |= pod
     launched.run(
@@ -343,9 +331,7 @@ def test_a_program_that_failed_silently_gets_a_message(launched: Launched) -> No
     assert "was ended by SIGKILL" in str(launched.message["error"])
 
 
-def test_the_error_of_a_program_that_left_no_message_is_read_from_its_log(
-    launched: Launched,
-) -> None:
+def test_an_error_without_a_message_is_read_from_the_log(launched: Launched) -> None:
     _, _, err = launched.copying().run("raise ValueError('a mistake')")
     assert err.rstrip().endswith("ValueError: a mistake")
     assert launched.message["error"] == "ValueError: a mistake"
@@ -385,9 +371,7 @@ def test_a_job_that_names_no_place_keeps_its_last_runs_files(launched: Launched)
         assert runs == {"run-1", f"run-{run}"}
 
 
-def test_a_place_that_the_job_names_is_used_instead_and_nothing_is_removed_there(
-    launched: Launched,
-) -> None:
+def test_a_place_that_the_job_names_is_used_and_never_cleared(launched: Launched) -> None:
     launched.copying().environment["SLIPWAY_KEPT"] = "file:///nowhere"
     for run in ("run-1", "run-2"):
         launched.environment["SLIPWAY_RUN_ID"] = run
@@ -542,9 +526,7 @@ def test_wrong_arguments_are_named(launched: Launched, arguments: list[str], say
 
 
 @pytest.mark.parametrize(("code", "rank", "stays"), [(0, 0, False), (0, 1, True), (3, 0, True)])
-def test_a_program_that_ended_well_leaves_no_checkpoint_to_go_on_from(
-    tmp_path: Path, code: int, rank: int, stays: bool
-) -> None:
+def test_a_success_leaves_no_checkpoint(tmp_path: Path, code: int, rank: int, stays: bool) -> None:
     """Those of the job's other declarations go at the start, and nothing else does."""
     launched = Launched(tmp_path)
     own, other = (tmp_path / "kept" / (digit * 16) for digit in "ab")
@@ -558,9 +540,7 @@ def test_a_program_that_ended_well_leaves_no_checkpoint_to_go_on_from(
     assert theirs.exists()
 
 
-def test_files_are_copied_while_the_program_runs_and_listed_when_it_has_ended(
-    launched: Launched,
-) -> None:
+def test_files_are_copied_meanwhile_and_listed_at_the_end(launched: Launched) -> None:
     """With `outputsEvery` files are copied while the job runs, and of one that is lost they stay.
 
     The interval is no part of what is trained.
@@ -582,9 +562,7 @@ def test_files_are_copied_while_the_program_runs_and_listed_when_it_has_ended(
     assert listed.keys() == {"first", "last"}
 
 
-def test_of_a_job_that_is_killed_with_its_launcher_what_was_copied_stays(
-    launched: Launched,
-) -> None:
+def test_what_was_copied_before_a_kill_stays(launched: Launched) -> None:
     launched.keeping().environment["SLIPWAY_OUTPUTS_EVERY"] = "0.1"
     process = launched.start(
         _LEAVE + "import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(30)"
@@ -608,9 +586,7 @@ sys.exit({code})
 """
 
 
-def test_checkpoints_in_a_store_are_fetched_copied_and_removed_when_all_is_done(
-    launched: Launched,
-) -> None:
+def test_a_stores_checkpoints_are_fetched_copied_and_removed(launched: Launched) -> None:
     """Each attempt has an empty directory, as a new pod does."""
     other, own = (launched.directory / "store" / (digit * 16) for digit in "ab")
     other.mkdir(parents=True)
@@ -629,9 +605,7 @@ def test_checkpoints_in_a_store_are_fetched_copied_and_removed_when_all_is_done(
     assert not other.exists(), "of another declaration"
 
 
-def test_checkpoints_from_before_stacks_had_places_of_their_own_are_found_until_all_is_done(
-    launched: Launched,
-) -> None:
+def test_checkpoints_at_the_earlier_place_are_found_until_all_is_done(launched: Launched) -> None:
     """They may be another stack's: nothing there is changed or removed."""
     store = launched.directory / "store"
     shared, own = store / "mine" / ("a" * 16), store / "slipway/dev/mine" / ("a" * 16)
@@ -656,9 +630,7 @@ def test_checkpoints_from_before_stacks_had_places_of_their_own_are_found_until_
     assert of_others.exists()
 
 
-def test_checkpoints_that_cannot_be_read_end_the_job_instead_of_starting_over(
-    launched: Launched,
-) -> None:
+def test_unreadable_checkpoints_end_the_job(launched: Launched) -> None:
     launched.environment |= {
         "SLIPWAY_CHECKPOINT_DIR": str(launched.directory / "work"),
         "SLIPWAY_CHECKPOINT_URL": f"nowhere://store/{'a' * 16}",

@@ -61,9 +61,7 @@ def test_what_the_program_removes_goes_and_what_others_copied_stays(copied: Copi
     assert copied.files() == {"theirs": "y", "new": "x"}
 
 
-def test_a_checkpoint_that_is_not_complete_stays_and_other_hidden_files_do_not(
-    copied: Copied,
-) -> None:
+def test_an_incomplete_checkpoint_stays_and_hidden_files_do_not(copied: Copied) -> None:
     copied.write(".123.part")
     copied.write(".metadata")
     copied.mirror.copy(settled_seconds=0)

@@ -95,9 +95,7 @@ def test_epochs_place_the_numbers_that_come_with_and_after_them() -> None:
     }
 
 
-def test_a_pattern_that_never_ends_is_given_up_and_the_others_go_on(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_pattern_that_never_ends_leaves_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     began = time.monotonic()
     line = "a" * 5000 + "b v=2"
     values = found("v=1", line[-40:], line, "v=3", slow="(((a+)+)+)$", v="v=([0-9.]+)")
@@ -167,13 +165,8 @@ def launched(
     return json.loads(message.read_text() or "{}"), out
 
 
-def test_print_logging_and_a_progress_bar_are_in_the_message_and_events_of_a_script(
-    tmp_path: Path,
-) -> None:
-    """Printed numbers, by print, logging or a progress bar, are reported as by `slipway.log`.
-
-    A pattern that never ends harms nothing.
-    """
+def test_what_a_script_prints_is_in_its_message_and_events(tmp_path: Path) -> None:
+    """Printed numbers, by print, logging or a progress bar, are reported as by `slipway.log`."""
     spool = tmp_path / "events"
     spool.touch()
     message, log = launched(tmp_path, _TRAINS, _METRICS, SLIPWAY_EVENTS=str(spool))

@@ -33,9 +33,7 @@ def test_a_process_that_left_nothing_is_passed_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "silent", [{"rank": 1}, {"samples_seen": "many"}, {"samples_seen": [1]}, None]
 )
-def test_the_samples_are_left_out_when_a_process_does_not_tell_its_own(
-    tmp_path: Path, silent: dict[str, Any] | None
-) -> None:
+def test_missing_samples_leave_out_the_sum(tmp_path: Path, silent: dict[str, Any] | None) -> None:
     _leave(tmp_path, "0", {"rank": 0, "accuracy": 0.5, "samples_seen": 100})
     if silent is not None:
         _leave(tmp_path, "1", silent)

@@ -59,9 +59,7 @@ def _lose(workers: list[Worker], data: st.DataObject) -> list[Worker]:
 
 @given(terms=_TERMS, count=st.integers(1, 4), data=st.data())
 @settings(max_examples=60, deadline=None)
-def test_every_index_is_trained_on_exactly_once_in_the_model_that_survives(
-    terms: Terms, count: int, data: st.DataObject
-) -> None:
+def test_each_index_is_trained_on_once(terms: Terms, count: int, data: st.DataObject) -> None:
     workers = [Worker(f"w{number}", Ledger(terms), []) for number in range(count)]
     newcomers = iter(range(count, 1000))
     while not workers[0].ledger.finished:
@@ -89,9 +87,7 @@ def test_every_index_is_trained_on_exactly_once_in_the_model_that_survives(
 
 @given(terms=_TERMS, count=st.integers(1, 5))
 @settings(deadline=None)
-def test_shares_of_a_step_are_disjoint_and_at_most_a_batch_and_not_all_empty(
-    terms: Terms, count: int
-) -> None:
+def test_shares_of_a_step_are_disjoint_and_at_most_a_batch(terms: Terms, count: int) -> None:
     ledger = Ledger(terms)
     while not ledger.epoch_complete:
         shares = [ledger.share(rank) for rank in range(count)]

@@ -23,9 +23,7 @@ def listed(directory: Path) -> list[tuple[str, bytes]]:
     return [(kind, place.read()) for kind, place in shards.samples(directory)]
 
 
-def test_pictures_are_in_the_order_of_files_in_folders_however_they_are_sharded(
-    tmp_path: Path,
-) -> None:
+def test_pictures_are_in_the_order_of_folders_however_sharded(tmp_path: Path) -> None:
     written(tmp_path / "a.tar", {"./dog/2.png": b"d2", "cat/a/1.JPG": b"ca1", "cat/readme": b"-"})
     written(tmp_path / "b.tar", {"cat/b.png": b"cb", "dog/1.png": b"d1", "cat/a.png": b"ca"})
     expected = [("cat", b"ca"), ("cat", b"cb"), ("cat", b"ca1"), ("dog", b"d1"), ("dog", b"d2")]
@@ -61,9 +59,7 @@ def test_an_archive_beside_the_folders_of_its_classes_is_none_of_them(tmp_path: 
         ({"cat/../../1.png": b""}, r"has cat/\.\./\.\./1\.png, which is no file of its own"),
     ],
 )
-def test_what_is_no_sample_is_refused_with_what_to_write(
-    members: Mapping[str, bytes], error: str, tmp_path: Path
-) -> None:
+def test_no_sample_says_what_is(members: Mapping[str, bytes], error: str, tmp_path: Path) -> None:
     written(tmp_path / "a.tar", members)
     with pytest.raises(ValueError, match=error):
         shards.samples(tmp_path)

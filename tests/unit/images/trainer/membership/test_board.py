@@ -45,9 +45,7 @@ def test_a_peer_reads_what_stands_there(board: Board, address: tuple[str, int]) 
     assert board.informed == {2}
 
 
-def test_the_next_world_opens_once_all_knock_whom_a_member_expects(
-    board: Board, address: tuple[str, int]
-) -> None:
+def test_a_world_opens_once_all_expected_knock(board: Board, address: tuple[str, int]) -> None:
     newcomer, member = Knock(0, 2, None), Knock(1, 2, (0, 1))
     assert ask(address, _THIRD, newcomer).opening is None
     assert ask(address, _SECOND, member).opening is None
@@ -60,9 +58,7 @@ def test_the_next_world_opens_once_all_knock_whom_a_member_expects(
     assert ask(address, _SECOND, Knock(2, 1, ())).opening == Record(3, (_SECOND,))
 
 
-def test_no_world_opens_with_fewer_than_it_needs_or_with_those_who_are_gone(
-    board: Board, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_world_opens_with_too_few(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
     assert board.ask(_SECOND, Knock(0, 2, ())).opening is None
     monkeypatch.setattr(boards, "KNOCK_SECONDS", 0)
     assert board.waiting() == []

@@ -66,9 +66,7 @@ def test_the_first_world_does_not_wait_longer_than_a_grace_time(start: Start) ->
     assert _meet(*workers, least=2) == Record(1, tuple(each.me for each in workers))
 
 
-def test_without_the_host_the_next_member_is_the_host(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_next_member_becomes_the_host(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     workers = [start(index) for index in range(3)]
     _meet(*workers)
     left = workers[1:]

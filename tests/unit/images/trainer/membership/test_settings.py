@@ -12,10 +12,7 @@ _POD = {
     "PET_MAX_RESTARTS": "4",
     "HOSTNAME": "digits-worker-2",
 }
-_LOCAL = {
-    "SLIPWAY_ELASTIC_PEERS": "127.0.0.1:29501,127.0.0.1:29502",
-    "SLIPWAY_ELASTIC_INDEX": "1",
-}
+_LOCAL = {"SLIPWAY_ELASTIC_PEERS": "127.0.0.1:29501,127.0.0.1:29502", "SLIPWAY_ELASTIC_INDEX": "1"}
 
 
 def _resolver(directory: Path, text: str) -> Path:

@@ -51,9 +51,7 @@ def test_its_rank_is_the_one_it_was_given_and_otherwise_its_index() -> None:
         ("", {}),
     ],
 )
-def test_an_event_is_read_wherever_its_line_begins_as_in_the_log(
-    line: str, event: dict[str, Any]
-) -> None:
+def test_an_event_is_read_wherever_its_line_begins(line: str, event: dict[str, Any]) -> None:
     assert reported(line) == event_in(line) == event
 
 

@@ -50,9 +50,7 @@ class Training:
         self.pace.step()
 
 
-def test_the_middle_of_fifty_steps_is_reported_by_its_parts(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_middle_of_fifty_steps_has_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     training = Training(monkeypatch)
     for number in range(STEPS):
         training.step(odd=60 if number == 7 else 0)  # an evaluation, or a checkpoint

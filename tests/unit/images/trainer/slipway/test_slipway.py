@@ -46,10 +46,7 @@ def events(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
 
 
 def test_numbers_are_events_and_at_the_end_the_result_with_their_history(message: Path) -> None:
-    """A program reports numbers of any name from any rank, in a pod and outside.
-
-    No such call fails it.
-    """
+    """A program reports numbers of any name from any rank, in a pod and outside."""
     done = ran(_TRAINS, TERMINATION_LOG=str(message), RANK="0", WORLD_SIZE="2")
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(message.read_text()) == {

@@ -24,17 +24,13 @@ def message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_a_message_that_fits_is_left_as_it_is(
-    message: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_message_that_fits_stays(message: Path, capsys: pytest.CaptureFixture[str]) -> None:
     termination.leave({"rank": 0, "metrics": {"val_loss": 0.31}})
     assert json.loads(message.read_text()) == {"rank": 0, "metrics": {"val_loss": 0.31}}
     assert capsys.readouterr().out == ""
 
 
-def test_of_a_longer_one_the_log_has_the_whole(
-    message: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_log_has_a_longer_one(message: Path, capsys: pytest.CaptureFixture[str]) -> None:
     whole = {"rank": 2, "epoch_metrics": {"val_loss": [0.123456] * 1000}, "metrics": {"a": 1}}
     termination.leave(whole)
     left = json.loads(message.read_text())
@@ -44,9 +40,7 @@ def test_of_a_longer_one_the_log_has_the_whole(
     assert (event["event"], event["rank"], event["summary"]) == ("summary", 2, whole)
 
 
-def test_processes_that_share_a_container_leave_the_first_ones(
-    message: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_message_of_the_first_is_left(message: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for local in ("1", "0", "2"):
         monkeypatch.setenv("LOCAL_RANK", local)
         termination.leave({"rank": int(local)})
@@ -59,9 +53,7 @@ def test_outside_of_a_pod_nothing_is_left(tmp_path: Path, monkeypatch: pytest.Mo
     assert list(tmp_path.iterdir()) == []
 
 
-def test_one_of_several_processes_leaves_its_message_in_a_file_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_process_leaves_its_own_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLIPWAY_MESSAGE_DIR", str(tmp_path))
     monkeypatch.setenv("RANK", "3")
     termination.leave({"rank": 3})
@@ -86,9 +78,7 @@ _ARTIFACTS = {
         ({"of one's own": [1] * 9000, "rank": 1}, {"rank"}),
     ],
 )
-def test_a_message_is_cut_to_what_the_kubelet_passes_on(
-    message: dict[str, Any], stays: set[str]
-) -> None:
+def test_a_message_is_cut_to_the_kubelets_limit(message: dict[str, Any], stays: set[str]) -> None:
     fitting = termination.fit(message)
     assert len(json.dumps(fitting).encode()) <= 4096
     assert stays <= fitting.keys()

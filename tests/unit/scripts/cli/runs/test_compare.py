@@ -17,6 +17,7 @@ from scripts.cli.runs.compare import BASELINE, baseline, compared, of_job, with_
 from scripts.cli.state import JobState
 from scripts.cli.terminal import CommandError
 from tests.unit.archived_run import made, rank_log, remembered
+from tests.unit.not_none import not_none
 
 LATEST, BEFORE = "mine-20260102-000000-bbbb", "mine-20260101-000000-aaaa"
 
@@ -47,9 +48,7 @@ def job(result: Mapping[str, Any] | None = None) -> JobState:
         ("loss", 0.1, 0.0, "0.1 worse"),
     ],
 )
-def test_a_figure_is_better_or_worse_by_its_own_direction(
-    figure: str, mine: float, other: float, verdict: str
-) -> None:
+def test_each_figure_has_a_direction(figure: str, mine: float, other: float, verdict: str) -> None:
     """A comparison shows by how much each figure is better or worse than the baseline's."""
     [cell] = beside(record(**{figure: mine}), record(**{figure: other})).values()
     assert cell == f"{other:.6g} ({verdict})"
@@ -116,19 +115,15 @@ def test_earlier_runs_are_compared_newest_first_and_one_by_its_id() -> None:
     made([rank_log(0)], run_id=LATEST)
     for run_id in ("mine-20251231-000000-cccc", BEFORE, LATEST):
         remembered(run_id, {"state": "Succeeded", "accuracy": 0.9, "run_id": run_id})
-    every = of_job("dev", job())
-    assert every is not None
+    every = not_none(of_job("dev", job()))
     assert every.columns == ["figure", LATEST, BEFORE, "mine-20251231-000000-cccc"]
-    one = of_job("dev", job(), BEFORE)
-    assert one is not None
-    assert one.columns == ["figure", LATEST, BEFORE]
+    assert not_none(of_job("dev", job(), BEFORE)).columns == ["figure", LATEST, BEFORE]
     with pytest.raises(CommandError, match=f'did you mean "{BEFORE}"'):
         of_job("dev", job(), BEFORE[:-1])
 
 
 def test_a_run_that_another_machine_waited_for_is_what_the_state_has() -> None:
-    found = of_job("dev", job({"state": "Succeeded", "run_id": LATEST, "accuracy": 0.9}))
-    assert found is not None
+    found = not_none(of_job("dev", job({"state": "Succeeded", "run_id": LATEST, "accuracy": 0.9})))
     assert found.rows == [["accuracy", "0.9"]]
     assert of_job("dev", job()) is None
 
@@ -136,9 +131,7 @@ def test_a_run_that_another_machine_waited_for_is_what_the_state_has() -> None:
 def test_a_run_that_goes_on_is_not_compared_yet() -> None:
     remembered(BEFORE, {"state": "Failed", "run_id": BEFORE})
     remembered(LATEST, None)
-    found = of_job("dev", job())
-    assert found is not None
-    assert found.columns == ["figure", BEFORE]
+    assert not_none(of_job("dev", job())).columns == ["figure", BEFORE]
 
 
 def test_every_baseline_is_of_a_demo_that_succeeded_with_its_machine_and_curve(root: Path) -> None:
@@ -156,7 +149,6 @@ def test_a_baseline_is_compared_first(monkeypatch: pytest.MonkeyPatch) -> None:
     remembered(BEFORE, {"state": "Succeeded", "accuracy": 0.9})
     remembered(LATEST, {"state": "Succeeded", "accuracy": 0.9})
     monkeypatch.setattr(compare, "baseline", lambda _: ("2 cores; 2026-11-25", record(accuracy=1)))
-    found = of_job("dev", job())
-    assert found is not None
+    found = not_none(of_job("dev", job()))
     assert found.columns == ["figure", LATEST, BASELINE, BEFORE]
     assert found.notes[0] == "Baseline: mine's, measured on 2 cores; 2026-11-25"

@@ -17,7 +17,7 @@ from jobs.model.parts import Volume
 from jobs.model.places import VOLUME_URL
 from jobs.result import RunResult
 from scripts.cli.runs import fetch, reader_pod
-from scripts.cli.runs.fetch import find, folder_of
+from scripts.cli.runs.fetch import folder_of
 from scripts.cli.state import JobState, StackState
 from scripts.cli.terminal import CommandError
 from tests.unit.archived_run import remembered
@@ -73,9 +73,7 @@ def test_where_there_is_nothing_to_fetch_the_next_step_is_named(
     assert says in str(caught.value)
 
 
-def test_the_last_success_of_a_job_with_outputs_is_not_confused_with_its_last_run(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_last_success_is_not_the_last_run(monkeypatch: pytest.MonkeyPatch) -> None:
     state = StackState("k", jobs={"mine": job({"artifacts": LISTED}, place=None)})
     monkeypatch.setattr(fetch, "read_state", lambda *_, **__: state)
     with pytest.raises(CommandError, match="RUN=succeeded is for files that the stack keeps"):
@@ -141,11 +139,6 @@ def test_files_of_a_run_that_was_declared_until_november_2026_are_found(name: st
     assert "slipway-kept" in str(reader_pod.manifest(known, "trainer:2")["spec"]["volumes"])
 
 
-def test_a_job_is_found_by_its_name() -> None:
-    known = job({"run_id": "mine-1"})
-    assert find("dev", StackState("k", jobs={"mine": known}), "mine") == (known, known.result)
-
-
 def test_after_a_failure_the_run_before_it_is_offered(monkeypatch: pytest.MonkeyPatch) -> None:
     state = StackState("k", jobs={"mine": job({"state": "Failed", "run_id": "mine-2"})})
     monkeypatch.setattr(fetch, "read_state", lambda *_, **__: state)
@@ -164,10 +157,7 @@ def test_after_a_failure_the_run_before_it_is_offered(monkeypatch: pytest.Monkey
     ids=["its own", "by the state", "by this machine's history", "by a note of before"],
 )
 def test_the_last_run_that_succeeded_is_the_one_that_was_judged_so(
-    result: dict[str, Any],
-    remembered_run: str | None,
-    run: str,
-    monkeypatch: pytest.MonkeyPatch,
+    result: dict[str, Any], remembered_run: str | None, run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the first case the list has the folder, as ever."""
     asked: list[list[str]] = []
@@ -203,9 +193,7 @@ def reads(directory: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> list
             return tar.getnames()
 
 
-def test_the_command_in_the_pod_is_read_by_kubectl(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kubectl_reads_the_pods_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w|") as tar:
         tar.addfile(tarfile.TarInfo("net.pt"))
@@ -217,9 +205,7 @@ def test_the_command_in_the_pod_is_read_by_kubectl(
     assert reads(tmp_path, monkeypatch, script) == ["net.pt"]
 
 
-def test_a_command_failing_in_the_pod_is_reported_with_its_last_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failing_command_shows_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = "echo why >&2; echo command terminated with exit code 1 >&2; exit 1"
     with pytest.raises(reader_pod.FetchError, match=r"^they can't be read: why$"):
         reads(tmp_path, monkeypatch, script)

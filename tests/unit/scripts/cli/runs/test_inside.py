@@ -57,9 +57,7 @@ def allow(project: Path, **settings: object) -> None:
 
 
 @pytest.mark.parametrize("settings", [{}, {"exec": False}, {"exec": "false"}])
-def test_a_stack_without_exec_names_the_key_that_allows_it(
-    calls: Path, tmp_path: Path, settings: dict[str, object]
-) -> None:
+def test_a_missing_exec_is_named(calls: Path, tmp_path: Path, settings: dict[str, object]) -> None:
     allow(tmp_path, **settings)
     for command in (inside.stacks, inside.shell):
         with pytest.raises(CommandError, match=r"Pulumi\.mine\.yaml.*\n  slipway:exec: true\n"):
@@ -68,9 +66,7 @@ def test_a_stack_without_exec_names_the_key_that_allows_it(
 
 
 @pytest.mark.usefixtures("calls")
-def test_each_rank_shows_where_it_stands_or_why_it_does_not(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_each_rank_shows_where_it_stands_or_why_not(capsys: pytest.CaptureFixture[str]) -> None:
     assert inside.stacks("mine", "mine", None) == 1
     shown = capsys.readouterr().out
     assert "--- rank 0 (mine-master-0)\nstands in train\n" in shown

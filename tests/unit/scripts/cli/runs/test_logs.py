@@ -96,9 +96,7 @@ def shown(
     return [*said.out.splitlines(), *said.err.splitlines()]
 
 
-def test_what_is_kept_and_what_the_pods_have_is_one_log(
-    api: FakeApi, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_kept_and_the_pods_are_one_log(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
     keep("mine-2", (0, "c0", [line(1, "kept"), line(3, "kept, too")]))
     logs = {
         "mine-master-0": [line(1, "kept"), line(3, "kept, too"), line(5, "new")],
@@ -118,9 +116,7 @@ def test_what_is_kept_and_what_the_pods_have_is_one_log(
     assert "sinceTime=2026-01-01T00%3A00%3A02Z" in since
 
 
-def test_without_a_cluster_it_is_the_archive_attempt_after_attempt(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_archive_is_read_attempt_after_attempt(capsys: pytest.CaptureFixture[str]) -> None:
     keep("mine-1", (0, "a", [line(1, "first")]), (1, "b", [line(2, "second")]))
     keep("mine-2", (0, "c", [line(3, "third")]), (0, "d", [line(4, "fourth")]))
     assert shown(capsys, state()) == [
@@ -138,9 +134,7 @@ def ended_state(run_id: str, **fields: Any) -> StackState:
     return state(mine=JobState("mine", {}, RunResult(state="Succeeded", run_id=run_id), **fields))
 
 
-def test_a_run_that_has_ended_and_is_kept_to_its_end_needs_neither_cluster_nor_secrets(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_run_kept_to_its_end_needs_no_cluster(capsys: pytest.CaptureFixture[str]) -> None:
     def read(_stack: str, *, secrets: bool = False, **_: str) -> StackState:
         return pytest.fail("asked for secrets") if secrets else ended_state("mine-1")
 
@@ -158,16 +152,12 @@ def test_a_run_that_has_ended_and_is_kept_to_its_end_needs_neither_cluster_nor_s
         (ended_state("mine-1", operation="creating"), True),
     ],
 )
-def test_of_a_run_that_goes_on_or_is_not_kept_to_its_end_the_cluster_is_asked(
-    there: StackState, is_complete: bool
-) -> None:
+def test_a_run_not_kept_to_its_end_needs_the_cluster(there: StackState, is_complete: bool) -> None:
     keep("mine-1", (0, "a", [line(1, "kept")]), is_complete=is_complete)
     assert archived("dev", there, "mine", None) is None
 
 
-def test_logs_of_a_run_that_another_machine_has_replaced_are_left_out(
-    api: FakeApi, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_replaced_runs_logs_stay_out(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
     keep("mine-1", (0, "a", [line(1, "of old")]))
     for name in ("mine-master-0", "mine-worker-0"):
         api.says("GET", f"{PODS}/{name}/log", f"{line(5, 'new')}\n")
@@ -200,25 +190,17 @@ def test_a_rank_among_several_is_found_in_its_replica() -> None:
     [
         (Topology(3), 3, "Job mine has no rank 3. It has ranks 0 to 2."),
         (Topology(1), 1, "Job mine has no rank 1. It has only rank 0."),
-        (
-            Topology(2, elastic=True),
-            2,
-            "Job mine has no worker 2. It has workers 0 to 1.",
-        ),
+        (Topology(2, elastic=True), 2, "Job mine has no worker 2. It has workers 0 to 1."),
     ],
 )
-def test_a_rank_that_is_not_there_is_named_with_what_is(
-    topology: Topology, rank: int, message: str
-) -> None:
+def test_an_unknown_rank_is_named_with_others(topology: Topology, rank: int, message: str) -> None:
     keep("mine-1", (0, "a", []), topology=topology)
     with pytest.raises(CommandError) as nothing:
         find("dev", state(), "mine", rank)
     assert str(nothing.value) == message
 
 
-def test_a_job_that_is_not_there_is_named_with_what_is_in_state_and_archive(
-    api: FakeApi,
-) -> None:
+def test_an_unknown_job_is_named_with_those_of_state_and_archive(api: FakeApi) -> None:
     keep("mine-1", (0, "a", []))
     with pytest.raises(CommandError) as nothing:
         find("dev", state(api, declared=object()), "mime", None)
@@ -229,9 +211,7 @@ def test_a_job_that_is_not_there_is_named_with_what_is_in_state_and_archive(
         find("dev", state(api, declared=object()), "", None)
 
 
-def test_a_cluster_that_does_not_answer_is_named_when_nothing_is_kept(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_silent_cluster_is_named_without_an_archive(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scripts.cli.runs.cluster_logs._ANSWER_SECONDS", 0)
     with served(FakeApi()) as gone:
         kubeconfig = gone.kubeconfig
@@ -333,9 +313,7 @@ def test_a_run_is_followed_to_its_end_in_the_order_of_time(
     ]
 
 
-def test_names_are_aligned_and_colored_in_a_terminal_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_names_are_colored_in_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     names = {0: "rank 0", 10: "rank 10"}
 
     class Terminal(io.StringIO):
@@ -407,9 +385,7 @@ def export(kubeconfig: str) -> dict[str, Any]:
         ({}, None),
     ],
 )
-def test_the_kubeconfig_is_that_of_the_clusters_resource(
-    outputs: dict[str, Any], kubeconfig: str | None
-) -> None:
+def test_the_kubeconfig_is_the_clusters(outputs: dict[str, Any], kubeconfig: str | None) -> None:
     resources = [{"type": "a", "urn": "::a", "outputs": outputs}]
     assert StackState.from_export({"deployment": {"resources": resources}}).kubeconfig == kubeconfig
     assert StackState.from_export({"deployment": {"resources": None}}).kubeconfig is None

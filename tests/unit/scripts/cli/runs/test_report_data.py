@@ -69,9 +69,7 @@ def test_many_points_are_thinned_and_the_ends_stay(monkeypatch: pytest.MonkeyPat
     assert (many.places[0], many.places[-1]) == (0, 999)
 
 
-def test_of_very_long_logs_the_end_is_read_and_the_page_says_so(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_of_very_long_logs_the_end_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report_data, "_MOST_BYTES", 0)
     monkeypatch.setattr(report_data, "_LEAST_BYTES", 800)
     found = of_logs(made([rank_log(0)]))

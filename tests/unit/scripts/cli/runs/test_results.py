@@ -23,6 +23,7 @@ from scripts.cli.runs.results import Format, Outcome, outcomes, print_results
 from scripts.cli.state import StackState
 from scripts.cli.terminal import CommandError
 from tests.unit.archived_run import line, made
+from tests.unit.not_none import not_none
 
 RUN, GATE = "slipway:jobs:PyTorchJob", "slipway:jobs:Gate"
 INPUTS = {"namespace": "slipway-jobs", "job": {"workers": 1}}
@@ -199,9 +200,7 @@ def test_what_is_not_there_is_named_with_what_is(asked_for: str, message: str) -
     assert str(nothing.value) == message
 
 
-def test_results_of_a_stack_that_is_down_fail_with_a_message(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_results_without_a_stack_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     with pytest.raises(CommandError, match="Stack dev is not up, and `make down` keeps no results"):
         results.show("dev", "", "text")
@@ -244,14 +243,11 @@ def test_when_all_jobs_have_passed_their_declarations_are_not_read(
         assert read == declarations
 
 
-def test_a_stacks_file_declares_its_jobs_and_names_what_it_skips(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stacks_file_declares_its_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLIPWAY_PROJECT", str(tmp_path))
     (tmp_path / "stacks").mkdir()
     shutil.copy(CHECKOUT / "stacks/dev.yaml", tmp_path / "stacks")
-    settings = load_settings("dev")
-    assert settings is not None
+    settings = not_none(load_settings("dev"))
     assert [each.name for each in settings.jobs] == ["mnist-gloo"]
     assert "mnist-nccl" in settings.skipped
     assert load_settings("there-is-no-such-stack") is None
@@ -259,17 +255,13 @@ def test_a_stacks_file_declares_its_jobs_and_names_what_it_skips(
     assert load_settings("dev") is None
 
 
-def test_a_secret_of_the_stacks_file_is_known_to_be_one_and_stays_encrypted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_files_secret_stays_encrypted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLIPWAY_PROJECT", str(tmp_path))
     document = yaml.safe_load((CHECKOUT / "stacks/dev.yaml").read_text())
     document["config"]["slipway:hfToken"] = {"secure": "v1:abc"}
     document["config"]["slipway:jobs"] = {"mnist-gloo": {"env": {"TOKEN": {"config": "hfToken"}}}}
     (tmp_path / "Pulumi.dev.yaml").write_text(yaml.safe_dump(document))
-    settings = load_settings("dev")
-    assert settings is not None
-    assert settings.secrets == {"hfToken": '{"secure": "v1:abc"}'}
+    assert not_none(load_settings("dev")).secrets == {"hfToken": '{"secure": "v1:abc"}'}
 
 
 @pytest.mark.parametrize(
@@ -323,9 +315,7 @@ def test_each_number_that_a_gate_judges_has_a_column() -> None:
         ([entry("", "end", archive.INTERRUPTED, "Ctrl-C deleted it")], "Ctrl-C deleted it"),
     ],
 )
-def test_an_interrupted_run_is_listed_with_a_note(
-    timeline: list[dict[str, str]], words: str
-) -> None:
+def test_an_interrupted_run_has_a_note(timeline: list[dict[str, str]], words: str) -> None:
     made([line(1, "step 1")], job="a", timeline=timeline)
     left = partial(results._left, "dev")
     for there in (state(), state(run("a", SUCCESS, pendingReplacement=True))):

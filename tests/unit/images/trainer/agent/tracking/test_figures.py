@@ -125,9 +125,7 @@ def test_arguments_and_settings_are_parameters_and_what_they_ran_on_tags() -> No
 
 
 @given(st.lists(LINES, max_size=8), VALUES)
-def test_any_line_of_a_program_and_any_message_are_sent_as_what_is_right_in_them(
-    lines: list[str], message: Any
-) -> None:
+def test_of_any_line_or_message_what_is_right_is_sent(lines: list[str], message: Any) -> None:
     figures = Figures()
     events = [reported(line) for line in lines]
     points = [point for each in events for point in figures.points(each)]

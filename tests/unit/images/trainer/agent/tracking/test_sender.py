@@ -140,9 +140,7 @@ def test_what_was_not_sent_when_time_is_up_is_counted(started: Started) -> None:
     assert sender.lost() == "the run, 3 events"
 
 
-def test_files_that_are_too_large_stay_and_those_that_are_refused_are_counted(
-    started: Started, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_files_stay_refused_count(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LARGEST_FILE", 10)
     for sink, files, lost in (
         (Kept(), {"small": b"1", "trace/b": b"22"}, None),
@@ -190,9 +188,7 @@ def test_lines_that_are_cut_or_no_events_are_passed_over(started: Started) -> No
 
 
 @pytest.mark.parametrize("is_declared", [False, True])
-def test_the_data_set_is_the_declared_one_or_that_of_the_image(
-    started: Started, tmp_path: Path, is_declared: bool
-) -> None:
+def test_the_declared_data_set_counts(started: Started, tmp_path: Path, is_declared: bool) -> None:
     directory = tmp_path / "mnist"
     directory.mkdir()
     (directory / "images").write_bytes(b"abc")

@@ -132,7 +132,7 @@ def test_a_loss_that_is_no_number_is_a_gap_and_a_note(file: Path) -> None:
     with opened() as tab:
         found = show(tab, file, page("dev", [made_page.job()]))
         assert found["Loss of each rank"][0] == ["rank 0", True, [2, 1, 2 / 3, None]]
-        assert tab.page.get_by_text("the lines have gaps there").is_visible()
+        assert tab.page.get_by_text("so the lines have gaps").is_visible()
 
 
 def test_of_a_hundred_ranks_the_spread_is_drawn_and_one_by_choice(file: Path) -> None:
@@ -140,7 +140,7 @@ def test_of_a_hundred_ranks_the_spread_is_drawn_and_one_by_choice(file: Path) ->
     with opened(width=390) as tab:
         found = show(tab, file, page("dev", [made_page.job()]))
         drawn = [name for name, visible, _ in found["Loss of each rank"] if visible]
-        assert drawn == ["greatest of all ranks", "least of all ranks", "median"]
+        assert drawn == ["maximum over ranks", "minimum over ranks", "median"]
         greatest, least, _ = (values for *_, values in found["Loss of each rank"][:3])
         assert (greatest[0], least[0]) == pytest.approx((2.99, 2))
         figure = tab.page.locator("figure", has_text="Loss of each rank")

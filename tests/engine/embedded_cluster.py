@@ -60,7 +60,7 @@ class TestCluster:
         ) as creating:
             assert creating.stdout is not None
             for line in creating.stdout:
-                if line.startswith("components are started"):
+                if line.startswith("components have started"):
                     break
             creating.kill()
         assert creating.returncode == -9, "the create ended before it was killed"

@@ -131,7 +131,7 @@ def test_the_cost_cap_ends_a_run_that_waits_and_the_stack_is_taken_down(
     assert finished.code == 124, finished.output
     found = report(scratch)
     up, down = found["steps"]
-    assert up["outcome"].startswith("no end within ")
+    assert up["outcome"].startswith("timed out after ")
     assert (down["name"], down["outcome"]) == ("down", "ok")
     assert float(found["cost"]["nodes"]) < float(found["cost"]["max"])
     made = {each["type"] for each in found["requests"] if each["method"] == "Create"}

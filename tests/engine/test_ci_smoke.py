@@ -14,7 +14,7 @@ from scripts.scratch import Finished, Scratch
 from tests.engine.awaiting import COMMAND_SECONDS
 
 _SMALL = {"workers": 0, "args": ["--limit-train", "3000", "--limit-test", "500"]}
-_GONE = "Nothing of ci is left: 0 processes"
+_GONE = "Nothing is left of ci: 0 processes"
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_2_for_a_stack_that_is_not_there(scratch: Scratch) -> None:
 def test_124_when_time_is_up(scratch: Scratch) -> None:
     finished = ci_smoke(scratch, "--timeout 12s")
     assert finished.code == 124, finished
-    assert summary(scratch)["steps"] == {"up": "no end within 12 s", "down": "ok"}
+    assert summary(scratch)["steps"] == {"up": "timed out after 12 s", "down": "ok"}
     assert junit(scratch) == {"up": False, "down": True}
     assert _GONE in finished.text
 

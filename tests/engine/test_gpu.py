@@ -69,7 +69,7 @@ def test_a_job_waits_for_a_node_that_is_being_made_says_so_and_runs_on_it(
         await_true(lambda: "didn't match Pod's node affinity/selector" in stack.log)
         assert "1 rank: 1 waiting for a node\n" in stack.log.replace("\r", "")
         scaled_up(jobs, job_name)
-        await_true(lambda: "1 waiting for a node that is being made" in stack.log)
+        await_true(lambda: "1 waiting for a node that is being added" in stack.log)
         with node.with_a_gpu():
             code = up.wait(COMMAND_SECONDS)
     assert code == 0, stack.log
@@ -81,7 +81,7 @@ def test_a_job_waits_for_a_node_that_is_being_made_says_so_and_runs_on_it(
     assert stack.output(job_name)["device"] == "cpu"
     assert stack.output("cuda")["state"] == "unverified"
     assert "ran on the CPU" in stack.output("cuda")["reason"]
-    assert f"job {job_name} was given GPUs and ran on the CPU" in stack.log
+    assert f"job {job_name} requested GPUs but ran on the CPU" in stack.log
 
 
 def test_capacity_that_is_not_real_is_found_out_by_the_job_and_ends_none(
@@ -92,7 +92,7 @@ def test_capacity_that_is_not_real_is_found_out_by_the_job_and_ends_none(
         up = stack.up(**{job_name: with_gpu(trainer, accuracy=0.5, device="cpu")})
         found = stack.output("cuda")
         assert found["state"] == "unverified"
-        assert f"job {job_name} was given GPUs and ran on the CPU" in found["reason"]
+        assert f"job {job_name} requested GPUs but ran on the CPU" in found["reason"]
         assert (found["nodes"], found["gpus"]) == (1, 1)
         assert "cuda: unverified: " in str(up)
         assert stack.output(job_name)["state"] == "Succeeded"

@@ -8,14 +8,14 @@ from tests.engine import checkpoint
 from tests.engine.stack import LiveStack
 
 _NO_ENGINE = "DOCKER_HOST=unix:///nowhere KIND_EXPERIMENTAL_PROVIDER=docker"
-_COST = "what the stack requests, and what that costs by the hour:"
-_STUB = "Azure is not contacted: azure-native's plugin is not installed"
+_COST = "what the stack requests, and what it costs per hour:"
+_STUB = "Azure is not contacted: the azure-native plugin is not installed"
 
 
 @pytest.mark.parametrize(
     ("stack", "cluster", "told", "last"),
     [
-        ("kind", "slipway:clusters:Kind", "needs 4 pods", "`up` will need it"),
+        ("kind", "slipway:clusters:Kind", "needs 4 pods", "`up` will need this"),
         ("minikube", "slipway:clusters:Minikube", "needs 4 pods", ""),
         ("azure", "azure-native:containerservice:ManagedCluster", _STUB, _COST),
         ("azure-stack", "azure-native:kubernetes:ConnectedCluster", _STUB, _COST),

@@ -82,7 +82,7 @@ def pressed(make: Callable[[], JobStack], jobs: Jobs, trainer: str) -> dict[str,
     await_true(lambda: jobs.uids(deleted) == [])
     declared[deleted]["args"] = ["2"]
     with stack.going_up(**declared) as up:
-        await_true(lambda: f"{left} exists already: waiting for it" in stack.log)
+        await_true(lambda: f"{left} already exists: waiting for it" in stack.log)
         enough(jobs, left, "master")
         assert up.wait(COMMAND_SECONDS) == 0, stack.log
     return {
@@ -114,7 +114,7 @@ def test_with_on_cancel_delete_ctrl_c_deletes_the_job_and_up_trains_again(
 ) -> None:
     """`onCancel: delete` removes the job."""
     deleted = pressed["deleted"]
-    assert f"slipway-jobs/{deleted.job} and deleted it, as its `onCancel` says" in deleted.said
+    assert f"slipway-jobs/{deleted.job} and deleted it, as `onCancel` requests" in deleted.said
     (other,) = deleted.after
     assert other != deleted.before
     assert deleted.result["state"] == "Succeeded"
@@ -167,7 +167,7 @@ def killed(make: Callable[[], JobStack], jobs: Jobs, trainer: str) -> Killed:
         assert alone.first() in {"0 says 0", "0 errs 0"}
         stack.unlock()
         with stack.going_up(**declared) as up:
-            await_true(lambda: "exists already: waiting for it" in stack.log)
+            await_true(lambda: "already exists: waiting for it" in stack.log)
             enough(jobs, job, "master", "worker")
             assert up.wait(COMMAND_SECONDS) == 0, stack.log
         followed, _ = alone.all()

@@ -361,7 +361,7 @@ def test_a_job_that_missed_its_gate_has_none_follow_it_and_those_that_did_keep_t
 ) -> None:
     a, b = many.name("before"), many.name("after")
     assert second.outcome.code != 0
-    reason = f"it needs {a}, which missed what its gate asks for"
+    reason = f"it needs {a}, which failed its gate"
     assert f"job {b} did not run: {reason}" in second.said
     assert second.outputs["notRun"] == {b: reason}
     assert second.outputs[a]["accuracy"] == 0.5
@@ -398,7 +398,7 @@ def test_an_artifact_is_handed_over_and_only_another_one_trains_again(
 def test_a_preview_says_that_it_depends_on_the_artifact_whether_a_job_trains_again(
     many: Many, preview: Outcome
 ) -> None:
-    assert "trains again if the jobs before it leave other inputs" in preview.text, preview
+    assert "trains again if the jobs before it leave different inputs" in preview.text, preview
     assert "artifacts" in preview.diff(many.name("show-other")), preview
     assert preview.diff(many.name("show-moved")) == {}, preview
 
@@ -435,7 +435,7 @@ def test_a_missing_artifact_is_named_beside_the_existing_ones_and_blocks_depende
 ) -> None:
     left, shows, needs = map(many.name, ("moved", "show-missing", "needs-missing"))
     assert (
-        f"input model: job {left} succeeded but left no artifact nets/net.pt; its result has "
+        f"input model: job {left} succeeded but left no artifact nets/net.pt; its result lists "
         "artifacts.json, net.pt."
     ) in first.said
     assert "Traceback" not in first.said
@@ -447,7 +447,7 @@ def test_a_missing_artifact_is_named_beside_the_existing_ones_and_blocks_depende
 
 
 def test_an_overwritten_artifact_fails_the_run_with_the_reason(many: Many, first: Round) -> None:
-    assert f"the artifact net.pt of job {many.name('spoilt')} was changed" in first.said
+    assert f"artifact net.pt from job {many.name('spoilt')} was changed" in first.said
     assert sha256(b"one").hexdigest() in first.said
     assert first.outputs[many.name("show-spoilt")]["state"] == "CannotStart"
 

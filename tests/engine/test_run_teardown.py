@@ -18,7 +18,7 @@ from tests.engine.stack import LiveStack
 from tests.engine.test_life_healing import wait_until_said
 
 HOLD = "example.com/hold"
-NOTHING = r"Nothing of dev is left: 0 processes, .*0 files"
+NOTHING = r"Nothing is left of dev: 0 processes, .*0 files"
 TRAINING = r"PyTorchJob mnist-gloo creating[^\n]* \d ranks: [^\n]*running"
 """Also where it takes the place of another run: `creating replacement`."""
 
@@ -29,7 +29,7 @@ def test_make_down_stops_runs_first_and_proves_that_nothing_is_left(
     """Also the run of an `up` that was killed while it trained: only the cluster knows it."""
     killed_while(mortal_stack, TRAINING)
     down = mortal_stack.down()
-    assert "stops what an interrupted run has left: mnist-gloo" in down.output, down
+    assert "stopping what an interrupted run left behind: mnist-gloo" in down.output, down
     assert in_order(
         down.output,
         "OperatorReady training-operator deleting",
@@ -64,7 +64,7 @@ def test_make_down_of_an_own_cluster_takes_what_a_finalizer_holds_with_it(
     spare_stack.kubectl(f"{in_jobs} patch configmap held --type=merge -p '{finalizers(HOLD)}'")
     down = spare_stack.down()
     assert f"PyTorchJob mnist-gloo is held by the finalizer {HOLD}" in down.text, down
-    assert "it is removed with all in it" in down.errors, down
+    assert "it is removed with everything in it" in down.errors, down
     assert re.search(NOTHING, down.errors), down
 
 
@@ -92,7 +92,7 @@ def test_make_down_fails_and_lists_what_is_left(mortal_stack: LiveStack) -> None
         down = mortal_stack.attempt("make down")
         assert down.code != 0, down
         assert f"process {process.pid} (sleep): kill -9 {process.pid}" in down.errors, down
-        assert "Nothing of dev is left" not in down.text, down
+        assert "Nothing is left of dev" not in down.text, down
 
 
 def cluster(stack: LiveStack) -> Path:

@@ -325,7 +325,7 @@ def test_what_it_wrote_where_it_started_is_kept_or_named(own: LiveStack) -> None
     assert sha256(copy.read_bytes()).hexdigest() == result["artifacts"]["scratch"]["sha256"]
     assert len(_copies(own, result["run_id"], "replica-1/scratch")) == 1
     printed = (own.scratch.directory / "up.log").read_text()
-    assert 'lost with the pod: scratch (39 bytes). To keep such files add `keep: ["scratch"]`' in (
+    assert 'lost with the pod: scratch (39 bytes). To keep such files, add `keep: ["scratch"]`' in (
         printed
     )
     assert "make rerun JOB=failing" in printed

@@ -77,7 +77,7 @@ def ui(stack: LiveStack, arguments: str = "") -> Iterator[Ui]:
     printed, complained = stack.scratch.output, stack.scratch.errors
     try:
         await_true(
-            lambda: "Ctrl-C ends it" in printed.read_text() or process.poll() is not None,
+            lambda: "Ctrl-C disconnects" in printed.read_text() or process.poll() is not None,
             _START_SECONDS,
             complained.read_text,
         )

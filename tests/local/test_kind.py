@@ -166,7 +166,7 @@ def test_nodes_that_were_stopped_are_started(here: Machine) -> None:
     assert changes(state, given) == {"nodes": (True, False)}
     listener = Listener()
     outputs = KindHandler().update(state, given, listener)
-    assert any("heals nodes: team-control-plane is exited" in said for said in listener.said)
+    assert any("repairing nodes: team-control-plane is exited" in said for said in listener.said)
     assert containers(here)["team-control-plane"]["state"] == "running"
     assert outputs["clusterId"] == "the first"
 
@@ -198,7 +198,7 @@ def test_a_node_that_is_not_ready_is_drift_and_ends_the_wait_with_what_was_seen(
 
 @pytest.mark.usefixtures("here")
 def test_a_missing_node_times_out_with_the_expected_count() -> None:
-    with pytest.raises(TimeoutError, match=r"nodes: 1 of 2 are there"):
+    with pytest.raises(TimeoutError, match=r"nodes: only 1 of 2 exist"):
         KindHandler().create(inputs(workers=1), Listener())
 
 
@@ -208,7 +208,7 @@ def test_what_an_interrupted_run_left_is_removed(here: Machine) -> None:
     here.run("docker", "stop", "team-control-plane")
     listener = Listener()
     KindHandler().create(given, listener)
-    assert any("removes what an interrupted run has left" in said for said in listener.said)
+    assert any("removing what an interrupted run left" in said for said in listener.said)
     assert containers(here)["team-control-plane"]["state"] == "running"
 
 
@@ -220,18 +220,18 @@ def test_a_cluster_of_the_users_under_the_name_of_an_interrupted_creation_is_nev
     owner.new_token(directory)
     with pytest.raises(RuntimeError, match=r"already.*: kind delete cluster --name team$"):
         KindHandler().create(inputs(), Listener())
-    with pytest.raises(RuntimeError, match=f"to keep it: rm -r {directory}$"):
+    with pytest.raises(RuntimeError, match=f"to keep it, run: rm -r {directory}$"):
         KindHandler.remove(directory)
     assert KIND.remains(settings(), "slipway/team") == {
         "kind clusters": [f"kind's cluster team: rm -r {directory}"]
     }
     with pytest.raises(
-        RuntimeError, match=r"this stack has not made it\. Set slipway:cluster\.adopt"
+        RuntimeError, match=r"this stack did not create\. Set slipway:cluster\.adopt"
     ):
         KindHandler().update(state, inputs(), Listener())
     listener = Listener()
     KindHandler().delete(state, listener)
-    assert "team is not the cluster that this stack made, so it stays" in listener.said
+    assert "team is not the cluster that this stack created, so it is kept" in listener.said
     assert list(containers(here)) == ["team-control-plane"]
     assert not directory.exists()
 
@@ -343,7 +343,7 @@ def test_without_kind_or_an_engine_a_preview_warns_and_up_refuses_before_anythin
     known = KindHandler().preview(None, given, given, listener)
     assert known["kubeconfig"] is UNKNOWN
     assert len(listener.said) == 2
-    assert "`up` will need it: kind: not among the tools in" in listener.said[0]
+    assert "`up` will need this: kind: not among the tools in" in listener.said[0]
     assert "docker does not work" in listener.said[1]
     with pytest.raises(
         RuntimeError, match=r"(?s)kind: not among the tools.*docker does not work.*Start it"
@@ -407,7 +407,8 @@ def test_a_mount_of_what_is_not_there_is_refused_before_anything_is_declared(
     tmp_path: Path,
 ) -> None:
     mounts = [{"host": str(tmp_path), "node": "/a"}, {"host": f"{tmp_path}/no", "node": "/b"}]
-    told = rf"^slipway:cluster\.mounts\[1\]\.host: {tmp_path}/no is not on this machine; create it"
+    why = f"{tmp_path}/no does not exist on this machine; create it"
+    told = rf"^slipway:cluster\.mounts\[1\]\.host: {why}"
     with pytest.raises(pulumi.RunError, match=told) as caught:
         kind.provision(settings(mounts=mounts))
     assert "mounts[0]" not in str(caught.value)

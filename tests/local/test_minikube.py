@@ -184,7 +184,7 @@ def test_an_adopted_cluster_that_was_stopped_is_started_as_it_was_made(here: Mac
 
 def test_a_cluster_whose_runtime_knows_no_digests_is_not_adopted(here: Machine) -> None:
     here.run("minikube", "start", "--profile=team")
-    with pytest.raises(RuntimeError, match=r"runtime is docker; allowed is containerd"):
+    with pytest.raises(RuntimeError, match=r"runtime is docker; only containerd is allowed"):
         made(inputs(adopt=True))
 
 
@@ -195,7 +195,7 @@ def test_a_cluster_that_was_stopped_is_started(here: Machine) -> None:
     assert changes(state, given) == {"nodes": (True, False)}
     listener = Listener()
     MinikubeHandler().update(state, given, listener)
-    assert any("heals nodes: team: Host is Stopped" in said for said in listener.said)
+    assert any("repairing nodes: team: Host is Stopped" in said for said in listener.said)
     assert changes(state, given) == {}
 
 
@@ -229,7 +229,7 @@ def test_a_profile_of_the_users_under_the_name_of_an_interrupted_creation_is_nev
     owner.new_token(directory)
     with pytest.raises(RuntimeError, match=r"already.*: minikube delete --profile team$"):
         made(inputs())
-    with pytest.raises(RuntimeError, match=f"to keep it: rm -r {directory}$"):
+    with pytest.raises(RuntimeError, match=f"to keep it, run: rm -r {directory}$"):
         MinikubeHandler.remove(directory)
     MinikubeHandler().delete(state, Listener())
     assert list(profiles(here)) == ["team"]
@@ -241,7 +241,7 @@ def test_what_an_interrupted_creation_left_is_removed(here: Machine) -> None:
     here.run("minikube", "stop", "--profile=team")
     listener = Listener()
     MinikubeHandler().create(inputs(), listener)
-    assert "removes what an interrupted run has left of team" in listener.said
+    assert "removing what an interrupted run left of team" in listener.said
 
 
 @pytest.fixture
@@ -274,7 +274,7 @@ def test_without_a_registry_the_nodes_are_of_an_image_that_is_built_and_nothing_
 
 
 def test_without_a_registry_another_version_of_kubernetes_is_refused(offline: Machine) -> None:
-    told = r"^slipway:cluster\.kubernetesVersion: v1\.33\.1 can't .* allowed is v1\.34\.4"
+    told = r"^slipway:cluster\.kubernetesVersion: v1\.33\.1 can't .* set v1\.34\.4"
     with pytest.raises(RuntimeError, match=told):
         made(inputs(driver="docker", kubernetesVersion="v1.33.1"))
     assert starts(offline) == []
@@ -333,7 +333,7 @@ def test_without_minikube_a_preview_warns_and_up_refuses_before_anything_is_made
     given, listener = inputs(driver="docker"), Listener()
     known = MinikubeHandler().preview(None, given, given, listener)
     assert known["kubeconfig"] is UNKNOWN
-    assert "`up` will need it: minikube: not among the tools in" in listener.said[0]
+    assert "`up` will need this: minikube: not among the tools in" in listener.said[0]
     assert "docker does not work" in listener.said[1]
     with pytest.raises(
         RuntimeError, match=r"(?s)minikube: not among the tools.*docker does not work"
@@ -372,6 +372,6 @@ def test_each_node_has_what_the_settings_give_it_less_what_kubernetes_asks_for()
 
 
 def test_a_mount_of_what_is_not_there_is_refused_before_anything_is_declared() -> None:
-    told = r"^slipway:cluster\.mount\.host: /nonexistent is not on this machine; create it"
+    told = r"^slipway:cluster\.mount\.host: /nonexistent does not exist on this machine; create it"
     with pytest.raises(pulumi.RunError, match=told):
         minikube.provision(settings(mount={"host": "/nonexistent", "node": "/a"}))

@@ -14,7 +14,7 @@ import pytest
 from tests.engine.awaiting import await_true
 from tests.local.real_cluster import SMALL, RealCluster, assert_nothing_changes, real_cluster
 
-NOTHING = "Nothing of kind is left: 0 kind clusters, 0 processes, 0 files."
+NOTHING = "Nothing is left of kind: 0 kind clusters, 0 processes, 0 files."
 pytestmark = pytest.mark.long
 """The tools and images that it takes are built for ten minutes where a machine has none yet."""
 
@@ -67,7 +67,7 @@ def test_a_node_that_was_stopped_is_started_again(two_nodes: RealCluster) -> Non
     before, node = two_nodes.pods(), f"{two_nodes.name}-worker"
     two_nodes.podman(f"stop {node}")
     healed = two_nodes.run("make up STACK=kind")
-    assert re.search(f"heals nodes: {node} is (stopped|exited)", healed.text), str(healed)
+    assert re.search(f"repairing nodes: {node} is (stopped|exited)", healed.text), str(healed)
     assert two_nodes.podman(f"inspect --format {{{{.State.Status}}}} {node}").strip() == "running"
     ready = two_nodes.kubectl("get nodes --no-headers").splitlines()
     assert [line.split()[1] for line in ready] == ["Ready"] * 3, ready
@@ -97,5 +97,5 @@ def test_a_node_that_is_lost_ends_the_attempt_and_is_named(
         (attempt,) = result["attempts"]
         told = attempt["reason"]
         assert result["state"] == "Succeeded", printed()
-    assert told.startswith(f"node {node}, where pod mnist-gloo-"), printed()
+    assert told.startswith(f"node {node}, which pod mnist-gloo-"), printed()
     assert told in printed()

@@ -11,7 +11,7 @@ import pytest
 
 from tests.local.real_cluster import SMALL, RealCluster, assert_nothing_changes, real_cluster
 
-NOTHING = "Nothing of minikube is left: 0 minikube clusters, 0 processes, 0 files."
+NOTHING = "Nothing is left of minikube: 0 minikube clusters, 0 processes, 0 files."
 ALONE = {**SMALL, "cpu": "1"}
 """A job of which a node has room for one rank."""
 pytestmark = pytest.mark.long
@@ -57,7 +57,7 @@ def test_a_node_that_was_stopped_is_started_again(two_nodes: RealCluster) -> Non
     before, node = two_nodes.pods(), f"{two_nodes.name}-m02"
     two_nodes.podman(f"stop {node}")
     healed = two_nodes.run("make up STACK=minikube")
-    assert f"heals nodes: {node}: Host is Stopped" in healed.text, str(healed)
+    assert f"repairing nodes: {node}: Host is Stopped" in healed.text, str(healed)
     ready = two_nodes.kubectl("get nodes --no-headers").splitlines()
     assert [line.split()[1] for line in ready] == ["Ready"] * 2, ready
     assert {name: pod["metadata"]["uid"] for name, pod in two_nodes.pods().items()} == {

@@ -348,8 +348,8 @@ def test_a_public_image_that_was_not_mirrored_is_refused(declared: Declare) -> N
     with pytest.raises(pulumi.RunError) as refused:
         declared(jobs={"mine": mine}, **AWAY)
     assert (
-        'slipway:jobs.mine.image: "registry.example.org/team/train:2" is in no registry that the '
-        f"cluster reaches; push it to {REGISTRY}"
+        'slipway:jobs.mine.image: "registry.example.org/team/train:2" is not in a registry that '
+        f"the cluster can reach; push it to {REGISTRY}"
     ) in str(refused.value)
 
 

@@ -103,7 +103,7 @@ def test_all_that_is_wrong_is_reported_at_once_by_the_inputs_that_it_is_in() -> 
     for line in (
         'cluster.kind: "embeded" is not a kind of cluster',
         'jobs.mine.wrokers: there is no such key; did you mean "workers"?',
-        'jobs.other.env.T.config: the configuration has no "token"; pass it in `secrets`',
+        'jobs.other.env.T.config: the configuration does not contain "token"; pass it in `secrets`',
         "job: there is no such key",
     ):
         assert f"\n  {line}" in text
@@ -140,4 +140,4 @@ def test_a_preview_of_unknown_settings_declares_nothing(caplog: pytest.LogCaptur
     program = construct({**SETTINGS, "jobs": jobs}, dry_run=True)
     assert [each.type for each in program.resources] == [TRAINING]
     assert program.outputs["jobs"] == UNKNOWN
-    assert "jobs.mine.args[1]: not known before" in caplog.text
+    assert "jobs.mine.args[1]: not known until" in caplog.text

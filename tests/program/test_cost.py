@@ -14,7 +14,7 @@ from infra.settings import SettingsError, parse
 from tests.program.declared import declare
 
 STACKS = sorted((Path(__file__).resolve().parents[2] / "stacks").glob("*.yaml"))
-FIRST = "what the stack requests, and what that costs by the hour:"
+FIRST = "what the stack requests, and what it costs per hour:"
 
 
 class FarEnough(pulumi.RunError):

@@ -152,7 +152,9 @@ def test_what_can_not_be_used_is_refused_before_anything_is_declared(
     seen: list[str] = []
     register = "tests.program.declared._Mocks.new_resource"
     monkeypatch.setattr(register, lambda _self, args: seen.append(args.typ))
-    with pytest.raises(pulumi.RunError, match="slipway-jobs, which the stack would make, is there"):
+    with pytest.raises(
+        pulumi.RunError, match="slipway-jobs, which the stack would create, already"
+    ):
         declaring(Found(deployed=(), namespaces={"slipway-jobs": None}))
     assert seen == []
 
@@ -174,10 +176,10 @@ def test_a_second_stack_beside_an_installed_operator_is_refused(
         judged=True,
         namespaces={**others, "team-a": None},
     )
-    told = "one stack for each cluster whose operator Slipway has installed: put this stack's jobs"
+    told = "only one stack can use that cluster: move this stack's jobs"
     with pytest.raises(pulumi.RunError, match=told) as caught:
         declaring(found, operator=operator, **said)
-    for harmful in ("import", "upsert", "say existing", "name it here", "cluster.namespace"):
+    for harmful in ("import", "upsert", "set existing", "set it here", "cluster.namespace"):
         assert harmful not in str(caught.value)
     assert seen == []
 
@@ -226,6 +228,6 @@ def test_missing_credentials_name_their_setting(declaring: Declaring, tmp_path: 
     (tmp_path / "config.json").write_text("{}")
     registry = {"server": "registry.example", "credentials": str(tmp_path / "config.json")}
     with pytest.raises(
-        pulumi.RunError, match=r"slipway:cluster\.registry\.credentials: .*holds no login"
+        pulumi.RunError, match=r"slipway:cluster\.registry\.credentials: .*contains no login"
     ):
         declaring(THEIRS, namespace="team-a", registry=registry)

@@ -301,7 +301,7 @@ def test_a_job_not_run_has_no_result(declared: Declare, monkeypatch: pytest.Monk
     tiny = {"script": PLAIN, "cpu": "100m", "memory": "128Mi"}
     program = declared({"a": tiny, "b": {**tiny, "dependsOn": ["a"]}})
     assert program.outputs["jobs"].keys() == {"a"}
-    reason = "it needs a, which missed what its gate asks for"
+    reason = "it needs a, which failed its gate"
     assert program.outputs["notRun"] == {"b": reason}
     assert f"job b did not run: {reason}" in told
 
@@ -333,8 +333,8 @@ def test_what_did_not_run_is_an_output_and_nothing_is_when_all_did(declared: Dec
     ("jobs", "words"),
     [
         ({"mnist-nccl": {}}, r"mnist-nccl\.backend: .*this cluster has none"),
-        ({"mnist-gloo": {"workers": 20}}, r"mnist-gloo: its replicas ask for 21 x 400m cores"),
-        ({"mnist-gloo": {"gpus": 1}}, r"gpus: 1 can't be had: .*see https://"),
+        ({"mnist-gloo": {"workers": 20}}, r"mnist-gloo: its replicas request 21 x 400m cores"),
+        ({"mnist-gloo": {"gpus": 1}}, r"gpus: 1 can't be provided: .*see https://"),
         ({"a": {"script": PLAIN, "dependsOn": ["b"]}}, r'a\.dependsOn\[0\]: there is no job "b"'),
         ({"mine": {"script": "nowhere.py"}}, r"mine\.script: .*neither a file nor a folder"),
     ],

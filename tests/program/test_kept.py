@@ -158,4 +158,4 @@ def test_checkpoints_need_the_volume(declaring: Declaring, monkeypatch: pytest.M
     del job["checkpoint"]["url"]
     told = variables(declaring({"kind": "embedded"}, {"keep": False}, job).one(JOB))
     assert "SLIPWAY_CHECKPOINT_DIR" not in told
-    assert "job mnist-gloo: `checkpoint` is left out" in warned[0]
+    assert "job mnist-gloo: `checkpoint` is ignored" in warned[0]

@@ -194,7 +194,7 @@ def test_the_outputs_say_which_demos_cannot_run_here(program: Program, template:
     settings = yaml.safe_load(template.read_text())["config"]["slipway:cluster"]
     no_gpus = {name for name, reason in skipped.items() if "this cluster has none" in reason}
     assert no_gpus == (set() if "gpu" in settings else {"mnist-nccl", "cifar-nccl"})
-    no_room = {name for name, reason in skipped.items() if "could never hold them" in reason}
+    no_room = {name for name, reason in skipped.items() if "can never hold them" in reason}
     assert no_gpus | no_room == skipped.keys()
 
 

@@ -32,7 +32,7 @@ SAYS = {
     "segfault": "exited with code 139 (SIGSEGV)",
     "sigterm": "exited with code 143 (SIGTERM)",
     "early": "exited with code 0 before the other ranks were done",
-    "hang": "did not answer its peers",
+    "hang": "did not respond to its peers",
     "import": "exited with code 1",
     "disk": "was evicted by its node: Pod ephemeral local storage usage exceeds the total limit",
 }

@@ -56,7 +56,7 @@ def test_a_claim_that_the_stack_has_not_made_is_left_alone(
     foreign["manifest"]["metadata"]["annotations"][MADE_BY] = "slipway/other"
     CLAIM.create(foreign, Recorded("urn:other"))
     name = inputs["manifest"]["metadata"]["name"]
-    with pytest.raises(RuntimeError, match=rf"made by slipway/other.*`claim: {name}`"):
+    with pytest.raises(RuntimeError, match=rf"created by slipway/other.*`claim: {name}`"):
         CLAIM.create(inputs, Recorded("urn:mine"))
     assert found(jobs, inputs)["metadata"]["annotations"][MADE_BY] == "slipway/other"
 
@@ -72,7 +72,7 @@ def test_a_size_that_the_storage_class_refuses_fails_with_its_reason(
     larger["manifest"]["spec"]["resources"]["requests"]["storage"] = "20Mi"
     [change] = CLAIM.diff(inputs, larger, context)
     assert not change.replace
-    with pytest.raises(RuntimeError, match=r"is refused: .*resize"):
+    with pytest.raises(RuntimeError, match=r"was refused: .*resize"):
         CLAIM.update(inputs, larger, context)
     assert found(jobs, inputs)["spec"]["resources"]["requests"]["storage"] == "10Mi"
 

@@ -94,7 +94,7 @@ def test_a_missing_command_is_reported_with_the_runtimes_message(
     said = runs.train_in_vain(job_name, **declared)
     assert f"rank 0 ({job_name}-master-0) could not be started" in said
     assert 'exec: "there-is-no-such-program": executable file not found' in said
-    assert "check that the image has the job's `command`" in said
+    assert "check that the image contains the job's `command`" in said
 
 
 def test_the_rank_that_took_the_others_along_is_named_and_not_those(
@@ -184,8 +184,8 @@ def test_more_than_any_node_has_ends_the_run_at_once_with_the_numbers(
     could ever fit it.
     """
     said = runs.train_in_vain(job_name, **python(trainer, SLEEPING, "0", cpu=999))
-    assert f"job {job_name} ended CannotStart: there is never room" in said
-    assert re.search(r"it asks for 999 cores, .*and no node has more than \d+ cores", said), said
+    assert f"job {job_name} ended CannotStart: it can never be scheduled" in said
+    assert re.search(r"it requests 999 cores, .*but no node has more than \d+ cores", said), said
     assert "Insufficient cpu" in said
     assert runs.output(job_name)["duration_seconds"] < SOON_SECONDS
 

@@ -83,4 +83,4 @@ def test_every_gate_judges_the_result_that_there_is(
 def test_a_missing_time_to_accuracy_is_reported(job_name: str, runs: Runs, trainer: str) -> None:
     declared = python(trainer, SUMMARY, '{"accuracy": 1}', "0", workers=0, maxTimeToAccuracy=9)
     said = runs.train_in_vain(job_name, **declared)
-    assert "no time to accuracy was reported, so `maxTimeToAccuracy` 9 can't be judged" in said
+    assert "no time to accuracy was reported, so `maxTimeToAccuracy` 9 can't be checked" in said

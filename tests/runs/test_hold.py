@@ -79,7 +79,7 @@ def test_a_rank_that_failed_is_held_for_a_shell_until_its_time_is_over_or_the_ne
         said = str(going.end().error)
         assert time.monotonic() - began < _SECONDS, "it did not wait for the end of the hold"
     assert f"job {job_name} ended Failed: rank 1 ({job_name}-worker-0) exited with code 1" in said
-    assert f"what to do: look into its pod by `make shell JOB={job_name} RANK=1` until 20" in said
+    assert f"what to do: inspect its pod with `make shell JOB={job_name} RANK=1` until 20" in said
     assert '"held"' not in said
     assert runs.output(job_name)["exit_codes"]["1"] == 1
     assert runs.output(job_name)["failure"]["error"] == "ValueError: a bad value"
@@ -216,7 +216,7 @@ def test_a_rank_waits_for_its_debugger_and_goes_on_under_it(
         port = free.getsockname()[1]
     with runs.training(job_name, **job) as going, ThreadPoolExecutor(1) as pool:
         jobs.await_all_running(job_name, 2)
-        assert f"rank 1 waits for a debugger: `make debug JOB={job_name}`" in going.text
+        assert f"rank 1 is waiting for a debugger: `make debug JOB={job_name}`" in going.text
         time.sleep(2 * own["stall"])
         assert "begins" not in jobs.kubectl("logs", f"{job_name}-worker-0")
         state = StackState.from_export(runs.export())

@@ -67,8 +67,8 @@ def test_a_run_that_leaves_its_gpu_idle_ends_and_says_what_was_wasted(
     with exporter(jobs, trainer, metrics), Node(jobs, f"test-{job_name}").with_a_gpu():
         said = runs.train_in_vain(job_name, **idle)
     assert (
-        f"job {job_name} ended TimedOut: 1 of 1 GPU stayed below 20 % for 0.025 minutes, at 3 % at "
-        f"most: rank 0 ({pod}). That wasted 0.00 GPU hours"
+        f"job {job_name} ended TimedOut: 1 of 1 GPU stayed below 20% for 0.025 minutes, peaking at "
+        f"3%: rank 0 ({pod}). That wasted 0.00 GPU hours"
     ) in said
     result = runs.output(job_name)
     assert (result["failure"]["rank"], result["failure"]["pod"]) == (0, pod)

@@ -110,7 +110,7 @@ def test_a_job_waits_in_its_queue_until_the_one_before_it_has_ended(
         jobs.await_all_running(first, 2)
         began = time.monotonic()
         with runs.training(second, **waits) as waiting:
-            await_true(lambda: f"suspended, in Kueue's queue {_QUEUE}: " in waiting.text)
+            await_true(lambda: f"suspended, in the Kueue queue {_QUEUE}: " in waiting.text)
             shown = time.monotonic() - began
             assert "insufficient unused quota for cpu" in waiting.text
             assert jobs.items("pods", second) == []
@@ -138,7 +138,7 @@ def test_a_job_in_a_queue_that_does_not_exist_says_so_and_is_moved_to_another(
 ) -> None:
     """It would wait for good otherwise: a job that waits is submitted anew for another queue."""
     with runs.training(job_name, **python(trainer, SLEEPING, "1", queue="reserch")) as going:
-        reason = "in Kueue's queue reserch: LocalQueue reserch doesn't exist"
+        reason = "in the Kueue queue reserch: LocalQueue reserch doesn't exist"
         await_true(lambda: f"2 ranks: suspended, {reason}" in going.text)
         assert jobs.items("pods", job_name) == []
     going.end()
@@ -166,7 +166,7 @@ def test_a_run_that_kueue_stops_goes_on_after_it(
             jobs.kubectl("get", _WORKLOADS, label, "--output=name").rpartition("/")[2].strip()
         )
         activate(False)
-        reason = f"in Kueue's queue {_QUEUE}: The workload is deactivated"
+        reason = f"in the Kueue queue {_QUEUE}: The workload is deactivated"
         await_true(lambda: f"2 ranks: suspended, {reason}" in going.text)
         await_true(lambda: jobs.items("pods", job_name) == [])
         activate(True)

@@ -62,4 +62,4 @@ def test_numbers_that_a_termination_message_cannot_hold_arrive_whole_and_are_jud
     assert result["epoch_accuracies"] == [1 - 1 / epoch for epoch in _EPOCHS]
     assert result["metrics"] == {"val_loss": 0.001, "perplexity": 12.4}
     assert result["accuracy"] == 0.999
-    assert "lacks a part" not in attempt.text
+    assert "lacks part of" not in attempt.text

@@ -60,7 +60,7 @@ def test_a_rank_that_stands_still_ends_the_run_and_is_named_with_its_stack(
         job_name, **python(trainer, _STOPS, stall=_STALL, memory="512Mi", workers=2)
     )
     assert f"job {job_name} ended TimedOut:" in said
-    assert f"stood still: nothing was printed for {_STALL} s" in said
+    assert f"stalled: nothing was printed for {_STALL} s" in said
     assert f"the others waited for rank 1 ({job_name}-worker-0)" in said
     assert "find out why that rank did not take part, or raise the job's `stall`" in said
     result = runs.output(job_name)
@@ -78,8 +78,8 @@ def test_a_rank_of_an_elastic_job_that_stands_still_is_replaced_and_the_others_g
     until = str(time.time() + 90)
     declared = python(trainer, _RESUMES, until, stall=_STALL, workers=3, elastic={"minReplicas": 2})
     attempt = runs.train(job_name, **declared)
-    (warning,) = [each for each in attempt.context.lines if "stood still" in each]
-    assert re.search(rf"-worker-1\) stood still for {_STALL} s at \S+ in reads_for_ever", warning)
+    (warning,) = [each for each in attempt.context.lines if "stalled" in each]
+    assert re.search(rf"-worker-1\) stalled for {_STALL} s at \S+ in reads_for_ever", warning)
     assert "its pod was deleted" in warning
     assert runs.output(job_name)["state"] == "Succeeded"
 

@@ -193,4 +193,4 @@ def test_a_storage_that_is_gone_is_not_waited_for_beyond_the_limit(tmp_path: Pat
         python = Python(tmp_path, storage.connection_string)
         (tmp_path / "outputs/model.pt").write_bytes(_MODEL)
         done = python.run("-c", _SYNC, str(tmp_path / "outputs"), "abfs://results/run-1")
-    assert "TimeoutError: copying 1 files to abfs://results/run-1 did not end" in done.stderr
+    assert "TimeoutError: copying 1 files to abfs://results/run-1 did not finish" in done.stderr

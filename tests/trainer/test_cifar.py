@@ -103,7 +103,7 @@ def test_help_shows_the_commands_and_every_default(image: Opened) -> None:
     said = image.run("python3", *_PROGRAM, "--help")
     for told in (
         "torchrun --nproc-per-node 2",
-        "containers of a PyTorchJob",
+        "containers in a PyTorchJob",
         "(default: 16)",
         "MINUTES",
     ):

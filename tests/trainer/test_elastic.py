@@ -123,7 +123,7 @@ def test_below_the_least_number_they_do_not_wait_for_ever(image: Opened, tmp_pat
         life = outcome.lives[worker, 0]
         assert life.code == 1
         assert "a world of at least 3 workers" in life.message["error"]
-        assert "2 (127.0.0.1:" in life.message["error"].partition("these do not:")[2]
+        assert "2 (127.0.0.1:" in life.message["error"].partition("these are not:")[2]
 
 
 def test_workers_are_lost_no_more_often_than_allowed(image: Opened, tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_workers_are_lost_no_more_often_than_allowed(image: Opened, tmp_path: Pa
     outcome = run(image, tmp_path, job)
     for life in (outcome.lives[0, 0], outcome.lives[1, 0]):
         assert life.code == 1
-        assert "workers were lost 1 times, PET_MAX_RESTARTS allows 0" in life.message["error"]
+        assert "lost 1 times, but PET_MAX_RESTARTS allows only 0" in life.message["error"]
 
 
 @pytest.mark.long

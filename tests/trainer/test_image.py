@@ -104,7 +104,7 @@ def test_the_trainers_class_loads_and_says_what_the_pictures_are(image: Opened) 
             "size": [32, 32],
         }
     stands_in = taken.name != "cifar10"
-    assert len([line for line in said if f"no CIFAR-10 but {taken.name}" in line]) == stands_in
+    assert len([line for line in said if f"{taken.name} instead of CIFAR-10" in line]) == stands_in
 
 
 def test_the_image_says_which_pictures_those_of_cifar10_are(image: Opened) -> None:

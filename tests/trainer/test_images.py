@@ -157,7 +157,7 @@ def test_a_picture_in_a_shard_that_cannot_be_read_is_named_by_its_place(
     args = ("--data", "/out/seen", *_ARGS, "--workers", "0")
     [rank] = image.train(tmp_path, Rank(program=_PROGRAM), args=args)
     assert rank.code == 1
-    assert "the picture at byte 512 of /out/seen/train/0.tar can't be read" in rank.message["error"]
+    assert "the image at byte 512 in /out/seen/train/0.tar can't be read" in rank.message["error"]
 
 
 def test_a_folder_without_pictures_is_named_with_what_belongs_into_it(
@@ -165,4 +165,4 @@ def test_a_folder_without_pictures_is_named_with_what_belongs_into_it(
 ) -> None:
     [rank] = image.train(tmp_path, Rank(program=_PROGRAM), args=("--data", "/usr", *_ARGS))
     assert rank.code == 1
-    assert "/usr has none of the folders train, training" in rank.message["error"]
+    assert "/usr contains none of the folders train, training" in rank.message["error"]

@@ -90,7 +90,7 @@ def test_an_input_that_was_written_over_ends_the_container_with_the_reason(
     assert said.splitlines()[-1] == "code 1", said
     error = json.loads((out / "termination-log").read_text())["error"]
     assert error in said
-    assert error.startswith("input model: the artifact model.pt of job train was changed")
+    assert error.startswith("input model: artifact model.pt from job train was changed")
     assert "Traceback" not in said
     assert list((out / "inputs/model").iterdir()) == []
 

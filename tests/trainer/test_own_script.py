@@ -106,7 +106,7 @@ def test_the_true_name_of_the_pictures_is_in_its_log_and_its_result(
     """It says nothing of a data set."""
     about = json.loads(image.run("cat", "/data/cifar10/DATASET"))
     stands_in = about["name"] != "cifar10"
-    announced = f"no CIFAR-10 but {about['name']}" in (ran / "1/log").read_text()
+    announced = f"contains {about['name']} instead of CIFAR-10" in (ran / "1/log").read_text()
     assert announced == stands_in
     for rank in (0, 1):
         message = json.loads((ran / f"{rank}/message").read_text() or "{}")

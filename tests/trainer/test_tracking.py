@@ -36,8 +36,8 @@ _MNIST = (
         "float32",
     ),
 )
-# It takes no time itself, so the rest is what tracking adds. What it awaits is there before it ends:
-# a package that is still imported beside the pods that train may take all of the limit.
+# It takes no time itself, so the rest is what tracking adds. It ends when what it awaits is there:
+# importing a package beside pods that train may take all of the limit.
 _SCRIPT = """
 import glob, os, pathlib, slipway, time
 for epoch in range(1, 4):
@@ -265,4 +265,4 @@ def test_wandb_and_tensorboard_are_written_with_their_own_packages(ran: Ran) -> 
         assert b"val_loss" in file.read_bytes()
     [missing] = ran.pods["missing"].of("warning")
     assert ran.pods["missing"].code == 0
-    assert "name tensorboardX in the job's `requirements`" in missing["warning"]
+    assert "add tensorboardX to the job's `requirements`" in missing["warning"]

@@ -134,7 +134,7 @@ def test_data_that_are_not_mnists_are_refused(image: Opened, tmp_path: Path) -> 
     damaged.write_bytes(content)
     [rank] = image.train(tmp_path, Rank(("--data", "/out/mnist")))
     assert rank.code == 1
-    assert "train-images-idx3-ubyte is not MNIST's" in rank.message["error"]
+    assert "train-images-idx3-ubyte is not the original MNIST file" in rank.message["error"]
 
 
 def test_an_output_directory_that_takes_no_file_fails_before_the_first_step(

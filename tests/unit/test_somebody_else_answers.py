@@ -19,7 +19,7 @@ def kubeconfig() -> Iterator[str]:
 
 
 def test_a_job_there_is_a_job_that_cannot_be_reached(kubeconfig: str) -> None:
-    with pytest.raises(Unreachable, match="another server than the API server answers"):
+    with pytest.raises(Unreachable, match="a server other than the API server responded"):
         JobApi.connect(kubeconfig, "slipway-jobs", "mine").get()
 
 

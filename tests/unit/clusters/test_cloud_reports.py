@@ -38,7 +38,7 @@ def test_the_latest_event_counts() -> None:
     found = cloud_reports.growth([refused, made, event("FailedScheduling", "0/1 nodes")])
     assert found is not None
     assert not found.coming
-    assert str(found) == "no node is created for it: 1 in backoff after failed scale-up"
+    assert str(found) == "no node is being created for it: 1 in backoff after failed scale-up"
 
 
 def test_there_is_no_report_without_an_autoscaler() -> None:
@@ -49,10 +49,10 @@ def test_there_is_no_report_without_an_autoscaler() -> None:
     ("words", "meant"),
     [
         ("Operation results in exceeding quota limits of Core. Maximum allowed: 10", "quota:"),
-        ("Code=OverconstrainedAllocationRequest", "no such machine left"),
-        ("ZonalAllocationFailed: no capacity in zone 1", "no such machine left"),
-        ("SkuNotAvailable: Standard_NC4as_T4_v3", "no such machine left"),
-        ("1 max node group size reached", "the pool is at its largest"),
+        ("Code=OverconstrainedAllocationRequest", "no such machines are available"),
+        ("ZonalAllocationFailed: no capacity in zone 1", "no such machines are available"),
+        ("SkuNotAvailable: Standard_NC4as_T4_v3", "no such machines are available"),
+        ("1 max node group size reached", "the pool is at its maximum size"),
         ("Nodes added to group x failed to register within 15m0s", "never became a node"),
     ],
 )

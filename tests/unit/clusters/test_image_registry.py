@@ -32,7 +32,7 @@ def test_a_server_is_a_host_with_or_without_a_port_and_a_path(server: str) -> No
 )
 def test_another_server_is_refused_with_what_it_takes(server: str) -> None:
     (problem,) = _checked(server=server)
-    assert problem.startswith(f'registry.server: "{server}" is not allowed; it takes a registry')
+    assert problem.startswith(f'registry.server: "{server}" is not allowed; it must be a registry')
 
 
 @pytest.mark.parametrize(
@@ -43,13 +43,13 @@ def test_a_mirror_is_not_at_docker_hub(place: str, problems: int) -> None:
     mirrors = {"docker.io/library/busybox:1.37.0": f"{place}@{_DIGEST}"}
     found = _checked(server="example.org", mirrors=mirrors)
     assert len(found) == problems
-    assert all("it takes an image of a private registry" in each for each in found)
+    assert all("it must be an image in a private registry" in each for each in found)
 
 
 def test_credentials_are_the_same_file_from_every_directory() -> None:
     assert _checked(server="example.org", credentials="~/.docker/config.json") == []
     (problem,) = _checked(server="example.org", credentials="config.json")
-    assert "it takes a path that begins with / or ~/, of a docker config.json" in problem
+    assert "it must be a path that begins with / or ~/, of a docker config.json" in problem
 
 
 def test_images_get_in_by_the_same_login() -> None:
@@ -86,7 +86,9 @@ class TestPullSecret:
     )
     def test_a_missing_login_names_docker(self, content: dict[str, Any], tmp_path: Path) -> None:
         file = self._file(tmp_path, **content)
-        with pytest.raises(pulumi.RunError, match=r"holds no login for example\.org.*docker --con"):
+        with pytest.raises(
+            pulumi.RunError, match=r"contains no login for example\.org.*docker --con"
+        ):
             Registry(server="example.org", credentials=file).pull_secret()
 
     def test_a_file_that_is_not_there_is_named(self) -> None:

@@ -58,7 +58,7 @@ def test_make_down_prints_the_command_that_repairs_a_damaged_owner_file(
     monkeypatch.setattr(down, "cluster_of", lambda _stack: {"kind": "embedded"})
     directory = torn(state / "clusters" / "dev", b"")
     assert down._cluster_directory("dev") is None
-    command = capsys.readouterr().err.strip().rpartition("try again after this: ")[2]
+    command = capsys.readouterr().err.strip().rpartition("run this and try again: ")[2]
     subprocess.run(["sh", "-c", command], check=True)
     assert down._cluster_directory("dev") == directory
 

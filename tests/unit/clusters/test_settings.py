@@ -114,7 +114,7 @@ def test_more_tags_than_azure_puts_on_a_resource_are_refused(kind: str) -> None:
     tags = {f"tag-{number}": "x" for number in range(48)}
     assert parsed(good(kind)["least"] | {"tags": tags}).cluster.kind == kind
     with pytest.raises(
-        SettingsError, match=r"cluster.tags: .* is not allowed; it takes at most 48"
+        SettingsError, match=r"cluster.tags: .* is not allowed; it must be at most 48"
     ):
         parsed(good(kind)["least"] | {"tags": tags | {"one": "more"}})
 
@@ -124,6 +124,6 @@ def test_more_ranges_than_aks_lets_in_are_refused() -> None:
     least = good("aks")["least"]
     assert parsed(least | {"api": {"authorizedRanges": ranges[:200]}}).cluster.kind == "aks"
     with pytest.raises(
-        SettingsError, match=r"authorizedRanges: .* is not allowed; it takes a list of at most"
+        SettingsError, match=r"authorizedRanges: .* is not allowed; it must be a list of at most"
     ):
         parsed(least | {"api": {"authorizedRanges": ranges}})

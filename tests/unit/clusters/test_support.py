@@ -17,7 +17,7 @@ END = date(2026, 10, 27)
 def test_the_end_of_support_is_a_warning_60_days_ahead(days: int, verb: str | None) -> None:
     said = support.warning("v1.34.4", END + timedelta(days))
     source = "(https://kubernetes.io/releases/)"
-    text = f"support of Kubernetes v1.34.4 {verb} on 2026-10-27 {source}"
+    text = f"support for Kubernetes v1.34.4 {verb} on 2026-10-27 {source}"
     assert said == (None if verb is None else text)
 
 
@@ -43,7 +43,7 @@ def test_a_preview_warns_of_a_clusters_version(monkeypatch: pytest.MonkeyPatch) 
     for version in (None, "v1.99.1", "v1.33.4"):
         support.announce(version)
     (text,) = said
-    assert text.startswith("support of Kubernetes v1.33.4 ended on 2026-06-28")
+    assert text.startswith("support for Kubernetes v1.33.4 ended on 2026-06-28")
     assert "; plan an upgrade" in text
 
 

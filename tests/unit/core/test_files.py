@@ -37,7 +37,7 @@ def test_who_waits_for_a_lock_reads_who_holds_it(holder: tuple[Path, int]) -> No
     waited: list[str] = []
     by = rf"process {pid} \(make up STACK=dev: push of a\) since \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d"
     with (
-        pytest.raises(TimeoutError, match=rf"is still held after 1 s, by {by}"),
+        pytest.raises(TimeoutError, match=rf"is still locked after 1 s, by {by}"),
         files.locked(file, limit=0.6, waiting=waited.append),
     ):
         pass

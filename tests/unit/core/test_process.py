@@ -50,7 +50,7 @@ def test_a_failed_command_says_what_it_printed() -> None:
 
 
 def test_a_command_that_does_not_end_is_ended() -> None:
-    with pytest.raises(CommandFailed, match="`sleep 60` did not end within 0 s"):
+    with pytest.raises(CommandFailed, match="`sleep 60` did not finish within 0 s"):
         run("sleep", "60", limit=0.1)
 
 

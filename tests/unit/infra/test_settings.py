@@ -113,8 +113,8 @@ def test_a_new_stack_without_settings_lists_the_kinds() -> None:
 def test_a_section_of_plain_text_must_be_a_map() -> None:
     found = problems({"slipway:cluster": "embedded", "slipway:jobs": "mnist-gloo"})
     assert found == {
-        "slipway:cluster": '"embedded" is not allowed; it takes a map',
-        "slipway:jobs": '"mnist-gloo" is not allowed; it takes a map',
+        "slipway:cluster": '"embedded" is not allowed; it must be a map',
+        "slipway:jobs": '"mnist-gloo" is not allowed; it must be a map',
     }
 
 
@@ -143,7 +143,7 @@ def test_the_stack_chooses_the_torch_of_jobs_that_ask_for_none() -> None:
     assert parse(configured(jobs={"mnist-gloo": {}}, torch="2.6"), "dev").torch == "2.6"
     found = problems(configured(torch="2.14.1", jobs={"mnist-gloo": {"torch": "2.14.1"}}))
     for key in ("slipway:torch", "slipway:jobs.mnist-gloo.torch"):
-        assert "it takes one of " in found[key]
+        assert "it must be one of " in found[key]
         assert found[key].endswith("Did you mean 2.14?")
 
 
@@ -151,7 +151,7 @@ def test_a_stack_allows_commands_in_pods_only_where_it_says_so() -> None:
     assert not parse(configured(jobs={}), "dev").exec
     assert parse(configured(jobs={}, exec="true"), "dev").exec
     found = problems(configured(jobs={}, exec="yes"))
-    assert found["slipway:exec"] == '"yes" is not allowed; it takes true or false'
+    assert found["slipway:exec"] == '"yes" is not allowed; it must be true or false'
 
 
 def test_a_stacks_torch_that_is_there_for_gpus_alone_is_not_that_of_a_job_without_them() -> None:
@@ -181,7 +181,7 @@ def test_an_image_without_torch_takes_no_version_of_it(program: Any, tmp_path: P
         (tmp_path / "Dockerfile").write_text("FROM example.org/own:1\n")
         program = {"build": {"context": str(tmp_path)}}
     found = problems(configured(jobs={"mine": {**program, "torch": "2.6"}}))
-    assert "a torch of its own" in found["slipway:jobs.mine.torch"]
+    assert "its own torch" in found["slipway:jobs.mine.torch"]
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_a_torch_without_the_gpus_kernels_is_refused(gpu: dict[str, Any], why: s
     else:
         text = problems(configured(stack, {"mnist-nccl": {}}))["slipway:jobs.mnist-nccl.torch"]
         assert why in text
-        assert 'take "2.10"' in text
+        assert 'use "2.10"' in text
     parse(configured(stack, {"mnist-nccl": {"torch": "2.10"}}), "azure")
 
 
@@ -229,7 +229,11 @@ def test_a_secret_that_no_job_names_is_left_alone() -> None:
 @pytest.mark.parametrize(
     ("name", "others", "words"),
     [
-        ("hfToken", {}, ["has no", "`pulumi config set --stack dev --secret slipway:hfToken`"]),
+        (
+            "hfToken",
+            {},
+            ["does not contain", "`pulumi config set --stack dev --secret slipway:hfToken`"],
+        ),
         (
             "hfToken",
             {"hfToken": "hidden"},
@@ -273,14 +277,14 @@ def test_a_webhooks_secrets_in_plain_text_are_refused_and_not_repeated() -> None
     notify = {"url": _HOOK, "key": _KEY, "on": ["suceeded"], "form": "discord"}
     found = problems(configured(notify=json.dumps(notify)))
     only = (
-        "its value is not allowed; it takes {config: hook} alone, for what `pulumi config set "
-        "--secret hook` has set"
+        "its value is not allowed; it must be {config: hook} only, for a value set by `pulumi config "
+        "set --secret hook`"
     )
     assert found == {
         "slipway:notify.url": only,
         "slipway:notify.key": only,
-        "slipway:notify.on[0]": '"suceeded" is not allowed; it takes one of failed, succeeded',
-        "slipway:notify.form": '"discord" is not allowed; it takes one of plain, slack, teams',
+        "slipway:notify.on[0]": '"suceeded" is not allowed; it must be one of failed, succeeded',
+        "slipway:notify.form": '"discord" is not allowed; it must be one of plain, slack, teams',
     }
 
 

@@ -51,25 +51,33 @@ def only_problem(document: dict[str, Any]) -> Problem:
 @pytest.mark.parametrize(
     ("document", "key", "text"),
     [
-        ({"name": "A"}, "it.name", '"A" is not allowed; it takes lower-case letters'),
-        ({"size": 0}, "it.size", "0 is not allowed; it takes a whole number from 1 to 9"),
-        ({"size": "3"}, "it.size", '"3" is not allowed; it takes a whole number from 1 to 9'),
-        ({"size": True}, "it.size", "true is not allowed; it takes a whole number from 1 to 9"),
-        ({"size": None}, "it.size", "null is not allowed; it takes a whole number from 1 to 9"),
-        ({"share": 0}, "it.share", "0 is not allowed; it takes a number above 0"),
-        ({"share": "x"}, "it.share", '"x" is not allowed; it takes a number above 0'),
-        ({"kind": "spto"}, "it.kind", '"spto" is not allowed; it takes one of spot, regular'),
-        ({"zones": "a"}, "it.zones", '"a" is not allowed; it takes a list'),
-        ({"zones": [1]}, "it.zones[0]", "1 is not allowed; it takes text"),
-        ({"labels": {"a": 1}}, "it.labels.a", "1 is not allowed; it takes text"),
-        ({"zone": 1}, "it.zone", "1 is not allowed; it takes text"),
-        ({"spread": 1}, "it.spread", "1 is not allowed; it takes true or false"),
-        ({"disk": 3}, "it.disk", "3 is not allowed; it takes a map of size, share"),
-        ({"disk": {}}, "it.disk.size", "is missing; it takes a whole number of at least 1"),
-        ({"disk": {"size": 0}}, "it.disk.size", "0 is not allowed; it takes a whole number of at"),
+        ({"name": "A"}, "it.name", '"A" is not allowed; it must be lower-case letters'),
+        ({"size": 0}, "it.size", "0 is not allowed; it must be a whole number from 1 to 9"),
+        ({"size": "3"}, "it.size", '"3" is not allowed; it must be a whole number from 1 to 9'),
+        ({"size": True}, "it.size", "true is not allowed; it must be a whole number from 1 to 9"),
+        ({"size": None}, "it.size", "null is not allowed; it must be a whole number from 1 to 9"),
+        ({"share": 0}, "it.share", "0 is not allowed; it must be a number above 0"),
+        ({"share": "x"}, "it.share", '"x" is not allowed; it must be a number above 0'),
+        ({"kind": "spto"}, "it.kind", '"spto" is not allowed; it must be one of spot, regular'),
+        ({"zones": "a"}, "it.zones", '"a" is not allowed; it must be a list'),
+        ({"zones": [1]}, "it.zones[0]", "1 is not allowed; it must be text"),
+        ({"labels": {"a": 1}}, "it.labels.a", "1 is not allowed; it must be text"),
+        ({"zone": 1}, "it.zone", "1 is not allowed; it must be text"),
+        ({"spread": 1}, "it.spread", "1 is not allowed; it must be true or false"),
+        ({"disk": 3}, "it.disk", "3 is not allowed; it must be a map of size, share"),
+        ({"disk": {}}, "it.disk.size", "is missing; set it to a whole number of at least 1"),
+        (
+            {"disk": {"size": 0}},
+            "it.disk.size",
+            "0 is not allowed; it must be a whole number of at",
+        ),
         ({"disk": {"size": 1, "szie": 1}}, "it.disk.szie", 'there is no such key; did you mean "s'),
         ({"disks": [{"size": 1}, {}]}, "it.disks[1].size", "is missing"),
-        ({"root": {"a": 1}}, "it.root.a", "1 is not allowed; it takes text or a map of size, sha"),
+        (
+            {"root": {"a": 1}},
+            "it.root.a",
+            "1 is not allowed; it must be text or a map of size, sha",
+        ),
         ({"root": {"a.b": {"size": 0}}}, 'it.root["a.b"].size', "0 is not allowed"),
         ({"siez": 1}, "it.siez", 'there is no such key; did you mean "size"?'),
     ],
@@ -82,11 +90,11 @@ def test_each_problem_says_what_is_allowed(document: dict[str, Any], key: str, t
 
 def test_what_is_to_be_hidden_is_not_repeated() -> None:
     problem = only_problem({"password": "hunter2"})
-    assert problem.text == "its value is not allowed; it takes a whole number"
+    assert problem.text == "its value is not allowed; it must be a whole number"
 
 
 def test_a_missing_value_is_reported() -> None:
-    assert check(Pool, {}, "it") == [Problem("it.name", "is missing; it takes lower-case letters")]
+    assert check(Pool, {}, "it") == [Problem("it.name", "is missing; set it to lower-case letters")]
 
 
 def test_what_is_right_becomes_a_value() -> None:

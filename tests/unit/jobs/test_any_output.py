@@ -175,4 +175,4 @@ def test_an_unreadable_run_ends_no_command(spoil: Any, capsys: pytest.CaptureFix
     found = made_page.job()
     assert "epoch" in page("dev", [found])
     results.print_results("dev", {"mine": found["outcome"]}, {}, "mine", "text")
-    assert [each for each in warned if "The run goes on" not in each] == []
+    assert [each for each in warned if "The run continues" not in each] == []

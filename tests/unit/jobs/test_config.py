@@ -85,7 +85,7 @@ def token(**declared: str) -> dict[str, Any]:
 
 
 OWN: dict[str, Any] = {"image": "example.org/mine:1", "command": ["true"]}
-WHOLE = "is not allowed; it takes a whole number from 0 to 999"
+WHOLE = "is not allowed; it must be a whole number from 0 to 999"
 DURATION = "a duration such as 90s, 90 min, 1h30m or 12 hours"
 AN = "a duration such as 90s"
 REFUSED: dict[str, list[tuple[str, Any, str, str]]] = {
@@ -98,10 +98,10 @@ REFUSED: dict[str, list[tuple[str, Any, str, str]]] = {
         ("mnist-gloo", token(secret="hub", key="t", config="a"), "env.TOKEN", "neither"),
     ],
     "requirements go with a script": [
-        ("mine", {**OWN, "requirements": "a.txt"}, "requirements", "goes with a `script`"),
+        ("mine", {**OWN, "requirements": "a.txt"}, "requirements", "requires a `script`"),
         (
             *("mine", {"build": {"context": "images/trainer"}, "requirements": "a.txt"}),
-            *("requirements", "goes with a `script`"),
+            *("requirements", "requires a `script`"),
         ),
     ],
     "a wrong value alone is reported, not its consequences": [
@@ -228,7 +228,7 @@ REFUSED: dict[str, list[tuple[str, Any, str, str]]] = {
         ("mnist-gloo", {"checkpoint": {"url": "s3://me:pw@bucket/mine"}}, "checkpoint.url", ""),
     ],
     "what a retry is for goes with retries": [
-        ("mnist-gloo", {"retryOn": ["ownFailure"]}, "retryOn", "goes with `retries`"),
+        ("mnist-gloo", {"retryOn": ["ownFailure"]}, "retryOn", "requires `retries`"),
         (
             *("mnist-gloo", {"retryOn": ["bad"], "retries": 1}),
             *("retryOn[0]", "one of lostNode, ownFailure"),
@@ -238,7 +238,7 @@ REFUSED: dict[str, list[tuple[str, Any, str, str]]] = {
     "an input has a name and says whose file it is": [
         (
             *("mnist-gloo", {"inputs": {"Model": {"job": "a", "artifact": "x"}}}),
-            *("inputs.Model", "a letter first"),
+            *("inputs.Model", "starting with a letter"),
         ),
         (
             *("mnist-gloo", {"inputs": {"my-net": {"job": "a", "artifact": "x"}}}),
@@ -271,7 +271,7 @@ def test_what_breaks_a_rule_is_one_problem_of_its_key(
 
 
 def test_all_that_breaks_rules_is_named_by_its_own_key() -> None:
-    assert problems("mnist-gloo", token())["env.TOKEN.secret"].count("`config` alone") == 1
+    assert problems("mnist-gloo", token())["env.TOKEN.secret"].count("only `config`") == 1
     assert 'did you mean "config"?' in problems("mnist-gloo", token(confg="a"))["env.TOKEN.confg"]
     named = problems("mnist-gloo", token(config="slipway:hfToken"))
     assert "such as hfToken" in named["env.TOKEN.config"]
@@ -327,17 +327,17 @@ def test_all_problems_are_reported_together() -> None:
         "master.cpu", "master.memroy", "volumes.data.mountPath", "volumes.tmp",
         "volumes.tmp.size", "tolerations[0].operator", "command",
     }  # fmt: skip
-    assert found["workers"] == "-1 is not allowed; it takes a whole number from 0 to 999"
+    assert found["workers"] == "-1 is not allowed; it must be a whole number from 0 to 999"
     assert 'did you mean "batchSize"?' in found["batchsize"]
     assert 'did you mean "memory"?' in found["master.memroy"]
     assert 'did you mean "key"?' in found["env.TOKEN.kye"]
     assert found["env.TOKEN.key"].startswith("is missing")
-    assert found["backend"] == '"hccl" is not allowed; it takes one of gloo, nccl'
+    assert found["backend"] == '"hccl" is not allowed; it must be one of gloo, nccl'
     assert "512Mi" in found["memory"]
     assert "training operator" in found["env.RANK"]
     assert "absolute path" in found["volumes.data.mountPath"]
-    assert "Slipway has not taken" in found["volumes.tmp"]
-    assert found["tolerations[0].operator"].endswith("it takes one of Equal, Exists")
+    assert "Slipway does not use itself" in found["volumes.tmp"]
+    assert found["tolerations[0].operator"].endswith("it must be one of Equal, Exists")
 
 
 @pytest.mark.parametrize(
@@ -357,18 +357,18 @@ def test_a_custom_image_may_mount_data_anywhere() -> None:
 @pytest.mark.parametrize(
     ("declared", "key", "words"),
     [
-        ({"outputs": "abfs://user:pw@there/x"}, "outputs", "has a password in it"),
+        ({"outputs": "abfs://user:pw@there/x"}, "outputs", "contains a password"),
         ({"env": {"HTTPS_PROXY": "http://me:pw@proxy:3128"}}, "env.HTTPS_PROXY", "{config: proxy}"),
-        ({"env": {"http_proxy": "me:pw@proxy:3128"}}, "env.http_proxy", "has a password in it"),
-        ({"outputs": "https://there/x?sv=1&sig=a%2Fb"}, "outputs", "has a signature in it"),
+        ({"env": {"http_proxy": "me:pw@proxy:3128"}}, "env.http_proxy", "contains a password"),
+        ({"outputs": "https://there/x?sv=1&sig=a%2Fb"}, "outputs", "contains a signature"),
         ({"outputs": "https://there/x?sig=ab"}, "outputs", "from a Secret"),
-        ({"outputs": "abfs://[there/x"}, "outputs", "a URL that fsspec knows"),
+        ({"outputs": "abfs://[there/x"}, "outputs", "a URL that fsspec supports"),
         ({"minGpuUtilization": 20}, "minGpuUtilization", "set `gpus`, or `backend: nccl`"),
         ({"onFailure": {}}, "onFailure.hold", "is missing"),
-        ({"onFailure": {"hold": 60}, "elastic": {}}, "onFailure", "goes with no `elastic`"),
-        ({"debug": 4}, "debug", "4 is no rank of the job"),
-        ({"debug": 0, "elastic": {}, "backend": "gloo"}, "debug", "goes with no `elastic`"),
-        ({"minGpuUtilization": 20, "gpus": 0}, "minGpuUtilization", "goes with GPUs"),
+        ({"onFailure": {"hold": 60}, "elastic": {}}, "onFailure", "can't be used with `elastic`"),
+        ({"debug": 4}, "debug", "4 is not a rank of the job"),
+        ({"debug": 0, "elastic": {}, "backend": "gloo"}, "debug", "can't be used with `elastic`"),
+        ({"minGpuUtilization": 20, "gpus": 0}, "minGpuUtilization", "requires GPUs"),
         ({"minGpuUtilization": 0, "gpus": 1}, "minGpuUtilization", "from 1 to 100"),
         ({"minGpuUtilization": 101, "gpus": 1}, "minGpuUtilization", "from 1 to 100"),
     ],
@@ -404,7 +404,7 @@ def test_what_does_go_together_is_taken(declared: dict[str, Any]) -> None:
         (
             ["python3", "-m", "slipway_trainer.launch", "--command", "--", "accelerate"],
             {"debug": 1},
-            "goes with a Python file",
+            "works only for a Python file",
         ),
     ],
 )
@@ -420,7 +420,7 @@ def test_the_launcher_alone_holds(command: list[str], field: dict[str, Any], wor
 def test_allowed_values_are_described_in_sentences() -> None:
     own = {"image": "example.org/mine:1", "command": [], "env": {"A": [1]}, "build": {"context": 1}}
     found = problems("mine", own)
-    assert found["command"] == "[] is not allowed; it takes a list of at least 1 item"
+    assert found["command"] == "[] is not allowed; it must be a list of at least 1 item"
     assert 'such as "1.10", or a map of secret, key' in found["env.A"]
     assert found["build.context"].endswith("a path, relative to the stack's file, or absolute")
 
@@ -502,9 +502,9 @@ def test_a_pattern_that_can_find_no_number_is_refused_with_the_reason() -> None:
     assert found.keys() == {f"metrics.{name}" for name in metrics}
     asked = "a regular expression with the number in a group, such as 'accuracy=([0-9.]+)'"
     assert found["metrics.open"] == (
-        f'"accuracy=([0-9.]+" is not allowed; it takes {asked}; this one is invalid: '
+        f'"accuracy=([0-9.]+" is not allowed; it must be {asked}; this one is invalid: '
         "missing ), unterminated subpattern at position 9"
     )
     assert found["metrics.groupless"].endswith(f"{asked}; this one has no group")
-    assert found["metrics.odd"] == f"5 is not allowed; it takes {asked}"
+    assert found["metrics.odd"] == f"5 is not allowed; it must be {asked}"
     assert "a name such as val_loss" in found["metrics.a b"]

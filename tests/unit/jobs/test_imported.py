@@ -381,7 +381,7 @@ def test_what_the_master_alone_says_is_named() -> None:
     master["args"] = ["--rank0"]
     assert imported(document)[2][0] == (
         'spec.pytorchReplicaSpecs.Master.template.spec.containers[0].args ["--rank0"]: the Master '
-        "runs what the Workers run, and has `master` for other resources"
+        "runs what the Workers run; `master` gives it other resources"
     )
 
 

@@ -78,7 +78,7 @@ def test_the_whole_of_a_cycle_is_named() -> None:
     [(key, text)] = told(job("a", "c"), job("b", "a"), job("c", "b"), job("f", "a")).items()
     around = {"a": "a needs c needs b needs a", "c": "c needs b needs a needs c"}
     around["b"] = "b needs a needs c needs b"
-    assert f"no job can be the first: {around[key]};" in text
+    assert f"dependency cycle: {around[key]};" in text
 
 
 def test_where_a_stack_keeps_no_files_an_input_is_of_a_job_with_outputs() -> None:
@@ -123,7 +123,7 @@ def test_an_order_is_one_of_all_jobs(place: list[int], pairs: set[tuple[int, int
             {"a": "Succeeded", "b": None, "c": None},
             "",
             {
-                "b": "it needs a, which missed what its gate asks for",
+                "b": "it needs a, which failed its gate",
                 "c": "it needs b, which did not run",
             },
         ),
@@ -140,7 +140,7 @@ def test_an_order_is_one_of_all_jobs(place: list[int], pairs: set[tuple[int, int
             {"a": "Succeeded", "b": "Succeeded", "c": "Succeeded"},
             "bc",
             {
-                "b": "it needs a, which missed what its gate asks for",
+                "b": "it needs a, which failed its gate",
                 "c": "it needs b, which did not run",
             },
         ),

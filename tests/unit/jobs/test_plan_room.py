@@ -121,7 +121,7 @@ def test_the_order_of_jobs_is_shown_on_one_line() -> None:
     jobs = [job("a"), job("b"), job("c"), job("d", depends_on=("c",))]
     schedule = Schedule(jobs, None)
     schedule.__dict__["waits"] = {"a": (), "b": (), "c": ("a",), "d": ("b",)}
-    assert schedule.text().endswith("; those that train run in turns: a, b; then c; then d")
+    assert schedule.text().endswith("; the jobs to train run in this order: a, b; then c; then d")
 
 
 @pytest.mark.parametrize(

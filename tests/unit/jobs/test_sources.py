@@ -157,7 +157,7 @@ _GUARDED = "if __name__ == '__main__':\n    main()\n"
             ["`command: [python, -m, lm]`", "`command: [python, -m, lm.b]`"],
             ["data.py"],
         ),
-        ({"names.txt": ""}, ['"train.py" is no Python file in the folder'], []),
+        ({"names.txt": ""}, ['"train.py" is not a Python file in the folder'], []),
     ],
 )
 def test_a_folder_without_its_entry_lists_its_programs(
@@ -197,7 +197,7 @@ def test_a_module_that_only_defines_is_not_run(tmp_path: Path, text: str) -> Non
     (tmp_path / "own/fit.py").write_text(_GUARDED)
     problem = refusal(tmp_path, "own/train.py")
     assert problem.key == f"{KEY}.script"
-    assert 'let it end with `if __name__ == "__main__": main()`' in problem.text
+    assert 'end it with `if __name__ == "__main__": main()`' in problem.text
     problem = refusal(tmp_path, "own")
     assert problem.key == f"{KEY}.scriptEntry"
     assert "fit.py" in problem.text
@@ -242,10 +242,15 @@ def test_a_single_program_needs_no_name(tmp_path: Path, files: dict[str, str], e
 @pytest.mark.parametrize(
     ("path", "fields", "key", "words"),
     [
-        ("run.sh", {}, "script", "is no Python file (.py); for other programs use `build`"),
-        ("train.py", {"script_entry": "a.py"}, "scriptEntry", "is a file; leave it out"),
+        ("run.sh", {}, "script", "is not a Python file (.py); for other programs use `build`"),
+        ("train.py", {"script_entry": "a.py"}, "scriptEntry", "is a file; remove it"),
         ("nowhere/a.py", {}, "script", "is neither a file nor a folder"),
-        ("own", {"script_entry": "../train.py"}, "scriptEntry", "is no Python file in the folder"),
+        (
+            "own",
+            {"script_entry": "../train.py"},
+            "scriptEntry",
+            "is not a Python file in the folder",
+        ),
     ],
 )
 def test_what_no_pod_could_start_is_refused(
@@ -287,7 +292,7 @@ def test_all_large_files_are_named_and_where_they_belong(tmp_path: Path) -> None
     text = refusal(tmp_path, "own").text
     assert "runs/8.pt (419,430), runs/7.pt (367,001), runs/6.pt" in text
     assert "runs/3.pt" not in text
-    assert "as the job's `data` (docs/data.md)" in text
+    assert "in the job's `data` (docs/data.md)" in text
 
 
 def test_links_are_followed_and_what_leads_nowhere_is_named(tmp_path: Path) -> None:

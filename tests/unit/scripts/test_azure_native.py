@@ -150,10 +150,10 @@ def test_whatever_needs_azure_is_refused_by_its_name_with_what_to_do(stub: Previ
         "deleting": stub.delete(protocol.DeleteRequest(*at, {}, 0)),
     }
     for action, request in requests.items():
-        expected = f"{action} {POOL} own needs .* downloads the plugin 3.29.0 where"
+        expected = f"{action} {POOL} own requires .* downloads plugin 3.29.0 if"
         with pytest.raises(NeedsPlugin, match=expected):
             answer(request)
-    with pytest.raises(NeedsPlugin, match="the function azure-native:sql:getServer needs"):
+    with pytest.raises(NeedsPlugin, match="the function azure-native:sql:getServer requires"):
         answer(stub.invoke(protocol.InvokeRequest("azure-native:sql:getServer", {})))
 
 

@@ -146,8 +146,11 @@ def test_junit_shows_the_step_that_failed() -> None:
     ("arguments", "said"),
     [
         (["nosuch"], "'nosuch' is not one of"),
-        (["dev", "--timeout", "soon"], "'soon' is not a time such as 90s, 20m or 1h"),
-        (["dev", "--json", "no/such/file"], "there is no directory no/such; create it first"),
+        (["dev", "--timeout", "soon"], "'soon' is not a duration such as 90s, 20m or 1h"),
+        (
+            ["dev", "--json", "no/such/file"],
+            "the directory no/such does not exist; create it first",
+        ),
         ([], "Missing argument"),
     ],
 )

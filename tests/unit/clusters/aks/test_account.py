@@ -55,7 +55,7 @@ def test_another_tenant_than_the_subscriptions_is_refused(found: Any) -> None:
     assert found(unchanged, tenant=recorded_az.ME.upper()) == {}
     other = "11111111-2222-3333-4444-555555555555"
     assert found(unchanged, tenant=other) == {
-        "tenant": f"{other} is not that of the subscription, {recorded_az.ME}; set that one, or "
+        "tenant": f"{other} is not the subscription's tenant, {recorded_az.ME}; set that one, or "
         "another subscription"
     }
 
@@ -87,7 +87,7 @@ def limit(name: str, value: int) -> Change:
             unchanged,
             {"location": "westeurop"},
             "location",
-            '"westeurop" is not in what `az account list-locations` has. Did you mean westeurope?',
+            '"westeurop" is not listed by `az account list-locations`. Did you mean westeurope?',
         ),
         (
             lambda answers: answers["vm list-skus"][GPU]["restrictions"].append(
@@ -206,7 +206,7 @@ def test_an_existing_subnet_has_what_nodes_need_and_is_in_no_other_range(found: 
     assert found(good, network=network) == {}
     bad = lists(addressPrefix=None, addressPrefixes=["10.8.0.0/24", "10.9.1.0/24"])
     assert found(bad, network=network) == {
-        "network.subnet": "has no service endpoint Microsoft.Storage, by which nodes reach the "
+        "network.subnet": "has no service endpoint Microsoft.Storage, which nodes need for the "
         "storage account; add it",
         "network.pods": "10.9.0.0/16 overlaps the subnet, 10.9.1.0/24",
     }

@@ -43,7 +43,7 @@ def test_a_right_that_has_not_arrived_yet_is_waited_for(api: FakeApi) -> None:
     api.answers["POST", REVIEW] = lambda review: answer(review, allowed=next(answers))
     row = Row()
     assert AccessHandler().create(inputs(api.kubeconfig), row) == ("azure", {})
-    missing = "it answers, but this account may not create namespaces in it yet"
+    missing = "it responds, but this account may not create namespaces in it yet"
     assert row.said == [f"waiting for the cluster azure: {missing}"]
     asked = api.asked[-1][2]["spec"]["resourceAttributes"]
     assert asked == {"verb": "create", "resource": "namespaces"}
@@ -54,7 +54,7 @@ def test_the_end_of_the_wait_says_what_was_seen_and_what_to_do(api: FakeApi) -> 
     with pytest.raises(TimeoutError) as end:
         AccessHandler().create(inputs(api.kubeconfig), Row())
     assert str(end.value) == (
-        "after 2 s of waiting for the cluster azure: the API server answers: who are you?\n"
+        "after 2 s of waiting for the cluster azure: the API server responded: who are you?\n"
         "what to do: log in"
     )
 
@@ -87,7 +87,7 @@ def test_a_login_that_hangs_is_ended_wholly(api: FakeApi, monkeypatch: pytest.Mo
     version = "client.authentication.k8s.io/v1"
     document["users"][0]["user"] = {"exec": {"apiVersion": version, **hanging}}
     began = time.monotonic()
-    with pytest.raises(ConfigException, match=r"`sh`, which did not end within 0\.2 s"):
+    with pytest.raises(ConfigException, match=r"`sh`, which did not finish within 0\.2 s"):
         kube.connect(yaml.safe_dump(document))
     assert time.monotonic() - began < 30
 
@@ -104,7 +104,7 @@ def test_ctrl_c_ends_the_wait(api: FakeApi) -> None:
     ("kind", "told"),
     [
         ("fixed", "the cluster will be replaced: pods 10.244.0.0/16 → 10.9.0.0/16. "),
-        ("left", "not changed in a cluster that exists: pods 10.244.0.0/16 → 10.9.0.0/16. Do so"),
+        ("left", "not changed in the existing cluster: pods 10.244.0.0/16 → 10.9.0.0/16. Do so"),
     ],
 )
 def test_the_row_explains_what_a_change_does_to_the_cluster(kind: str, told: str) -> None:

@@ -83,8 +83,8 @@ def test_an_update_refuses_placeholders_and_missing_programs_all_at_once(
         before_update(wanted, stack)
     told = str(caught.value)
     assert told.count("is a placeholder") == len([*placeholders(wanted, stack)])
-    assert "az: is needed and not on PATH; install Azure's CLI" in told
-    assert "kubelogin: is needed and not on PATH; install it: az aks install-cli" in told
+    assert "az: is required but not on PATH; install the Azure CLI" in told
+    assert "kubelogin: is required but not on PATH; install it: az aks install-cli" in told
     assert "Correct Pulumi.azure.yaml" in told
 
 

@@ -125,7 +125,7 @@ def test_waiting_has_an_end(arm: Arm, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_token_is_sent_nowhere_without_tls(arm: Arm) -> None:
     elsewhere = {"Location": "http://192.0.2.1/operationStatuses/1"}
     arm.surprises = [Answer(202, headers=elsewhere)]
-    with pytest.raises(Refused, match=r"http://192\.0\.2\.1/operationStatuses/1 has no TLS"):
+    with pytest.raises(Refused, match=r"http://192\.0\.2\.1/operationStatuses/1 does not use TLS"):
         listed()
 
 

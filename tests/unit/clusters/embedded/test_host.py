@@ -144,8 +144,8 @@ def test_all_obstacles_are_one_message(monkeypatch: pytest.MonkeyPatch, tmp_path
     with pytest.raises(RuntimeError) as raised:
         require(Layout(tmp_path / "new"))
     text = str(raised.value)
-    assert "has 0.5 GiB free, it needs 2 GiB" in text
-    assert re.search(r"instances is \d+, of which 3 are free, it needs 25: run `make down`", text)
+    assert "has 0.5 GiB free, but 2 GiB are needed" in text
+    assert re.search(r"instances is \d+, with 3 free, but 25 are needed: run `make down`", text)
     assert "etcd: run `make setup`" in text
     assert "runc: run `make setup`" in text
 

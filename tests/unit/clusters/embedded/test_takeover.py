@@ -101,7 +101,9 @@ def test_data_that_is_newer_or_too_old_is_refused_before_anything_changes(
 ) -> None:
     provide("v1.37.2")
     layout.written_by.write_text(written)
-    with pytest.raises(RuntimeError, match=rf"has data of Kubernetes {has}, and v1\.37\.2 takes"):
+    with pytest.raises(
+        RuntimeError, match=rf"contains data from Kubernetes {has}, but v1\.37\.2 accepts"
+    ):
         older(layout)
     with pytest.raises(RuntimeError, match="Nothing has changed"), taken_over(layout):
         pytest.fail("it was brought up")

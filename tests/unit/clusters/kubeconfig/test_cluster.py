@@ -175,12 +175,12 @@ def test_without_a_current_context_one_has_to_be_named(folder: Path) -> None:
 
 def test_an_unknown_current_context_is_refused(folder: Path) -> None:
     write(folder / "d", {"d": {"server": "https://d"}}, {"d": {}}, current="gone")
-    assert '"gone", the current one, is not in' in refusal(folder / "d")
+    assert '"gone", the current context, is not in' in refusal(folder / "d")
 
 
 def test_a_file_without_contexts_is_refused(folder: Path) -> None:
     (folder / "empty").write_text("apiVersion: v1\nkind: Config\n")
-    assert "there is no context in" in refusal(folder / "empty")
+    assert "contains no context; set" in refusal(folder / "empty")
 
 
 def test_an_invalid_kubeconfig_is_refused_with_the_parsers_message(folder: Path) -> None:
@@ -196,7 +196,7 @@ def test_a_certificate_that_has_gone_is_named(folder: Path) -> None:
 def test_an_auth_provider_that_clients_have_dropped_is_refused(folder: Path) -> None:
     credentials = {"auth-provider": {"name": "azure", "config": {}}}
     write(folder / "d", {"d": {"server": "https://d"}}, {"d": credentials}, "d")
-    said = 'auth-provider "azure", which Kubernetes\' clients have dropped'
+    said = 'auth-provider "azure", which Kubernetes clients no longer support'
     assert said in refusal(folder / "d")
 
 

@@ -74,7 +74,7 @@ def test_the_stacks_own_is_kept(wanted: Requested) -> None:
 
 def test_the_stacks_own_operator_is_not_an_existing_one() -> None:
     said = refusal(replace(SERVING, made_by=MINE), "existing")
-    assert "this stack has installed the operator itself" in said
+    assert "this stack installed the operator itself" in said
 
 
 def test_a_second_one_is_not_installed() -> None:
@@ -88,7 +88,7 @@ def test_a_missing_operator_is_refused_where_one_must_exist() -> None:
 @pytest.mark.parametrize("wanted", ["auto", "existing"])
 def test_kubeflow_trainer_2_is_refused_with_the_reason(wanted: Requested) -> None:
     said = refusal(replace(EMPTY, trainer=True), wanted)
-    assert "runs TrainJobs and no PyTorchJobs" in said
+    assert "runs TrainJobs but not PyTorchJobs" in said
 
 
 def test_beside_kubeflow_trainer_2_one_is_installed_when_asked_for() -> None:
@@ -109,8 +109,8 @@ def test_one_of_1_7_has_no_webhook_that_could_be_waited_for() -> None:
 def test_one_for_another_namespace_is_refused_with_what_to_name() -> None:
     other = replace(NEWEST, args=("--namespace=team-a",))
     said = refusal(replace(SERVING, deployed=(other,)))
-    assert "looks after the namespace team-a alone" in said
-    assert "name that one under slipway:cluster.namespace" in said
+    assert "handles only the namespace team-a" in said
+    assert "set slipway:cluster.namespace to the one it handles" in said
 
 
 def test_of_several_the_one_that_fits_is_used() -> None:
@@ -126,7 +126,7 @@ def test_an_image_without_a_version_needs_a_webhook() -> None:
         None, "kubeflow", "training-operator", judges=True
     )
     said = refusal(replace(SERVING, deployed=(unnamed,), judged=False))
-    assert "whose name has no version, and has no webhook" in said
+    assert "whose name contains no version, and no webhook" in said
 
 
 def test_one_that_may_not_be_seen_is_used_when_its_webhook_judges() -> None:
@@ -139,5 +139,5 @@ def test_one_that_may_not_be_seen_nor_tried_is_left_to_the_gate() -> None:
 
 def test_pytorchjobs_without_an_operator_are_refused() -> None:
     said = refusal(Found(serves=True, deployed=(), judged=False))
-    assert "but no operator that runs them" in said
+    assert "but no operator runs them" in said
     assert decided(Found(serves=True, deployed=(), judged=False), "install") is None

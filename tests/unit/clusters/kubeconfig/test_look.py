@@ -138,7 +138,7 @@ def test_no_webhook_is_seen(api: FakeApi) -> None:
 
 def test_rejected_credentials_ask_for_a_new_login(api: FakeApi) -> None:
     api.says("GET", GROUPS, {"kind": "Status", "message": "Unauthorized"}, status=401)
-    text = r"https://a\.example lets this account do nothing.*log in again"
+    text = r"https://a\.example does not let this account do anything.*log in again"
     with pytest.raises(Unusable, match=text):
         seen(api)
 
@@ -149,7 +149,7 @@ def test_an_unreachable_cluster_says_so(api: FakeApi, monkeypatch: pytest.Monkey
     )
     gone = api.kubeconfig.replace("127.0.0.1:", "127.0.0.1:1#")
     command = r"`kubectl --kubeconfig '/a file' --context x get --raw /version`"
-    with pytest.raises(Unusable, match=rf"https://a\.example does not answer: .*{command}"):
+    with pytest.raises(Unusable, match=rf"https://a\.example is not responding: .*{command}"):
         look(choice(gone), "team-a")
 
 
@@ -224,7 +224,9 @@ def test_another_stacks_namespace_is_not_ours(api: FakeApi, tmp_path: Path, plac
     api.says("GET", JOBS, {"items": [{"metadata": {"name": "theirs"}}]})
     api.says("GET", place, {"metadata": {"annotations": {MADE_BY: "slipway/dev"}}})
     kind, found = remains(api, tmp_path)
-    assert kind == "objects with Slipway's labels of its own (team-a is the stack slipway/dev's)"
+    assert (
+        kind == "objects with Slipway's labels of its own (team-a belongs to the stack slipway/dev)"
+    )
     assert found == []
 
 
@@ -251,7 +253,7 @@ def test_of_a_cluster_that_has_gone_nothing_is_left(api: FakeApi, tmp_path: Path
         "objects known to be in a cluster that could not be checked (http://127.0.0.1:"
     )
     command = f"kubectl --kubeconfig {tmp_path}/config --context x --namespace team-a get"
-    assert f"should it do so again, see `{command}" in kind
+    assert f"if it responds again, run `{command}" in kind
 
 
 def test_of_a_context_that_has_gone_nothing_is_left(api: FakeApi, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ def test_an_existing_namespace_must_be_configured_by_name() -> None:
     require_namespace(Found(), "slipway-jobs", MINE, named=False)
     own, theirs = (Found(namespaces={"slipway-jobs": each}) for each in (MINE, None))
     require_namespace(own, "slipway-jobs", MINE, named=False)
-    with pytest.raises(Unusable, match="and not this stack's; name it here to use it as it is"):
+    with pytest.raises(Unusable, match="is not this stack's; set it here to use it as it is"):
         require_namespace(theirs, "slipway-jobs", MINE, named=False)
 
 
@@ -53,8 +53,8 @@ def test_another_stacks_operator_is_that_stacks_alone(found: Found, namespace: s
         require_alone(found, namespace, MINE)
     said = str(caught.value)
     assert said.startswith("slipway:cluster: the stack slipway/dev has installed")
-    assert "one stack for each cluster whose operator Slipway has installed" in said
-    assert "put this stack's jobs into slipway:jobs of slipway/dev, or use a cluster of" in said
+    assert "If Slipway installed a cluster's operator, only one stack can use" in said
+    assert "move this stack's jobs into slipway:jobs of slipway/dev, or use a separate" in said
 
 
 @pytest.mark.parametrize(
@@ -70,8 +70,10 @@ def test_stacks_with_an_existing_operator_need_separate_namespaces(found: Found)
     with pytest.raises(Unusable) as caught:
         require_alone(found, "team-a", MINE)
     said = str(caught.value)
-    assert said.startswith("slipway:cluster.namespace: team-a is where the stack slipway/dev has")
-    assert "name another one that is there, put this stack's jobs into slipway:jobs of" in said
+    assert said.startswith(
+        "slipway:cluster.namespace: team-a contains the jobs of the stack slipway/dev"
+    )
+    assert "set another existing one, move this stack's jobs into slipway:jobs of" in said
 
 
 def test_what_is_the_stacks_own_or_nobodys_of_slipway_is_in_no_ones_way() -> None:

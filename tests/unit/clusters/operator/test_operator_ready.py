@@ -91,13 +91,13 @@ def test_it_is_ready_when_the_webhook_rejects_invalid_jobs_only(api: FakeApi) ->
 
 def test_it_is_not_ready_while_the_api_server_does_not_ask_the_webhook(api: FakeApi) -> None:
     api.answers["POST", JOBS] = lambda job: (201, job)
-    assert reason(api) == "the API server does not call the operator's webhook yet"
+    assert reason(api) == "the API server is not calling the operator's webhook yet"
 
 
 def test_a_failing_webhook_is_reported_with_the_api_servers_message(api: FakeApi) -> None:
     words = "Internal error occurred: failed calling webhook: connection refused"
     api.says("POST", JOBS, {"kind": "Status", "message": words}, status=500)
-    assert reason(api) == f"the API server answers: {words}"
+    assert reason(api) == f"the API server responded: {words}"
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_one_that_may_not_be_seen_is_ready_when_its_webhook_judges(api: FakeApi)
 
 def test_the_stacks_own_operator_has_to_be_seen(api: FakeApi) -> None:
     api.says("GET", DEPLOYMENT, {"kind": "Status", "message": "forbidden"}, status=403)
-    assert reason(api) == "the API server answers: forbidden"
+    assert reason(api) == "the API server responded: forbidden"
 
 
 def test_an_existing_operator_needs_one_ready_pod(api: FakeApi) -> None:
@@ -293,7 +293,7 @@ def test_one_without_a_webhook_is_ready_when_it_runs(api: FakeApi) -> None:
 @pytest.mark.usefixtures("quick")
 def test_of_one_that_may_not_be_seen_the_error_says_whom_to_ask(api: FakeApi) -> None:
     api.answers["POST", JOBS] = lambda job: (201, job)
-    with pytest.raises(TimeoutError, match="ask whoever has installed it"):
+    with pytest.raises(TimeoutError, match="Ask whoever installed it"):
         OperatorReadyHandler(stop_all).create(of_somebody(api), Row())
 
 

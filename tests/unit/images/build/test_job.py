@@ -70,7 +70,7 @@ def test_a_dockerfile_that_would_keep_a_proxys_password_is_refused(
     monkeypatch.setenv("https_proxy", "http://proxy:3128")
     assert spec.problems() == {}
     monkeypatch.setenv("https_proxy", "http://me:pw@proxy:3128")
-    assert "password of this shell's proxy" in spec.problems()["dockerfile"]
+    assert "this shell's proxy password" in spec.problems()["dockerfile"]
     (tmp_path / "Dockerfile").write_text("FROM scratch\n# ARG https_proxy\nENV reverse_proxy_=1\n")
     assert spec.problems() == {}
 

@@ -69,7 +69,7 @@ def test_the_build_has_the_list_and_nothing_else_of_its_folder(tmp_path: Path) -
 
 def test_a_preview_names_the_file_and_no_address_in_it(tmp_path: Path) -> None:
     origin = spec(tmp_path, "--index-url https://user:secret@index.example\neinops\n").origin
-    assert origin == f"the trainer's image and the packages of {tmp_path}/needs.txt"
+    assert origin == f"the trainer's image and the packages in {tmp_path}/needs.txt"
 
 
 def test_a_missing_requirements_file_is_reported(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_another_file_is_refused_by_its_line(tmp_path: Path, line: str) -> None:
     """A preview shows what is built and from what."""
     found = spec(tmp_path, f"einops\n{line}\n").problems()
     assert "line 2 of" in found["requirements"]
-    assert "names another file" in found["requirements"]
+    assert "refers to another file" in found["requirements"]
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_a_failed_build_reports_pips_reason_the_file_and_a_remedy(tmp_path: Path
     )
     told = str(spec(tmp_path, "einops\n").explained(BuildFailed("the end of its log"), log))
     first = told.splitlines()[0]
-    assert first.startswith(f"the packages of {tmp_path}/needs.txt can't be installed: the index")
+    assert first.startswith(f"the packages in {tmp_path}/needs.txt can't be installed: the index")
     assert "has no einops" in first
     for expected in ("make up", "`torch`", "the end of its log"):
         assert expected in told

@@ -202,7 +202,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("mine==2.0\nover\n", "together: the file lists mine==2.0; over 1.0 depends on mine<2"),
         (f"mine==1.0 --hash=sha256:{'0' * 64}\n", "the hash of mine==1.0 is"),
         ("mine=1.0\n", "line 1: Invalid requirement: 'mine=1.0'"),
-        ("--none\n", "pip knows no option --none"),
+        ("--none\n", "pip does not support the option --none"),
     ],
 )
 def test_this_pips_words_are_known(index: Path, tmp_path: Path, listed: str, reason: str) -> None:

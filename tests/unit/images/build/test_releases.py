@@ -43,9 +43,10 @@ def test_of_a_pool_with_two_kinds_both_count() -> None:
 
 def test_some_are_for_gpus_alone() -> None:
     assert [each.torch for each in usable(None)] == ["2.14", "2.6"]
-    assert RELEASES["2.15"].unfit(None) == "is there for GPUs alone"
+    assert RELEASES["2.15"].unfit(None) == "is available for GPUs only"
     assert (
-        Release("1.0", "trixie", debian={"torch": "1.0.0"}).unfit(()) == "is there for CPUs alone"
+        Release("1.0", "trixie", debian={"torch": "1.0.0"}).unfit(())
+        == "is available for CPUs only"
     )
 
 

@@ -93,7 +93,7 @@ def test_the_stand_in_is_announced_where_the_real_one_is_missing(listener: Liste
     assert REAL.provide(listener) is STAND_IN
     assert REAL.taken() is STAND_IN
     announced = listener.lines[-1]
-    assert announced.startswith("data set real: stand-in stands in. For the real one do this")
+    assert announced.startswith("data set real: using stand-in instead. For the real one do this")
     assert "its home: Name or service not known" in announced
 
 
@@ -101,7 +101,7 @@ def test_the_real_one_is_taken_unannounced_where_it_can_be_had(listener: Listene
     home = Source("its home", writing({"file": b"the real one"}))
     real = replace(REAL, sources=(home,))
     assert real.provide(listener) is real
-    assert not [line for line in listener.lines if "stands in" in line]
+    assert not [line for line in listener.lines if "using stand-in" in line]
 
 
 def test_the_real_one_takes_over_once_a_person_has_put_it_there(listener: Listener) -> None:

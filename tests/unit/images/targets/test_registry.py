@@ -121,7 +121,7 @@ class TestAsking:
     def test_a_refused_login_suggests_docker_login(self, registry: _Make) -> None:
         with _serving() as (server, _):
             target = registry(server, Login.from_credentials("me", "wrong"))
-            says = rf"gives no token \(401\); log in with `docker --config .* login {server}`"
+            says = rf"issued no token \(401\); log in with `docker --config .* login {server}`"
             with pytest.raises(TargetError, match=says) as told:
                 target.digest(f"{server}/team/a:1")
         assert "wrong" not in str(told.value)
@@ -135,13 +135,13 @@ class TestAsking:
         with _serving(busy=99) as (server, _):
             target = registry(server, _ME)
             assert not target.is_up
-            with pytest.raises(TargetError, match=r"has not answered within .* it is busy"):
+            with pytest.raises(TargetError, match=r"did not respond within .* it is busy"):
                 target.digest(f"{server}/team/a:1")
 
     def test_a_login_is_never_sent_where_it_could_be_read(self, registry: _Make) -> None:
         with _serving(realm="http://elsewhere.example.org/token") as (server, _):
             target = registry(server, _ME)
-            with pytest.raises(TargetError, match="where they would be readable"):
+            with pytest.raises(TargetError, match="where others could read them"):
                 target.digest(f"{server}/team/a:1")
 
     def test_a_netrc_does_not_take_the_logins_place(

@@ -41,7 +41,7 @@ def table(
 def told(*pools: NodePool, prices: PriceTable | None = None) -> list[str]:
     """Return the lines after the first, with no blanks before them."""
     lines = estimates.estimate(pools, table() if prices is None else prices).splitlines()
-    assert lines[0] == "what the stack requests, and what that costs by the hour:"
+    assert lines[0] == "what the stack requests, and what it costs per hour:"
     assert all(line.startswith("  ") for line in lines[1:])
     return [line.strip() for line in lines[1:]]
 
@@ -75,13 +75,13 @@ def test_the_range_of_the_sum_goes_from_the_fewest_nodes_to_the_most() -> None:
 
 
 def test_permanent_nodes_have_a_monthly_cost() -> None:
-    line = "a month (730 hours) with as few nodes as there may be: USD 146"
+    line = "per month (730 hours), at the minimum node count: USD 146"
     assert line in told(SYSTEM, GPU)
     assert not any("month" in line for line in told(GPU))
 
 
 def test_every_price_has_its_publisher_date_and_address_once() -> None:
-    line = "prices of 2026-01-01 by a publisher: https://example.org/prices"
+    line = "prices as of 2026-01-01, from a publisher: https://example.org/prices"
     assert told(SYSTEM, GPU).count(line) == 1
 
 
@@ -89,7 +89,7 @@ def test_old_prices_and_sizes_are_one_warning(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("clusters.azure.facts.READ", date(2026, 2, 1))
     assert estimates.outdated([GPU], table(), date(2026, 4, 1)) is None
     text = str(estimates.outdated([GPU, SYSTEM], table(), date(2026, 4, 2)))
-    assert text.startswith("prices, sizes and regions are of 2026-01-01, more than 90 days ago")
+    assert text.startswith("prices, sizes and regions are from 2026-01-01, over 90 days ago")
     assert estimates.outdated([UNKNOWN], table(), date(2026, 5, 2)) is None
     assert "2026-02-01" in str(estimates.outdated([UNKNOWN], table(), date(2026, 5, 3)))
 
@@ -98,11 +98,11 @@ def test_a_pool_without_a_price_is_named_and_left_out_of_the_sum() -> None:
     lines = told(SYSTEM, UNKNOWN)
     assert lines[1] == (
         "big: 0 to 4 x Standard_Big in westeurope, each with 1 GPU: "
-        "no price for such nodes of azure"
+        "no price for such nodes from azure"
     )
     assert "total: USD 0.200 to 0.600 an hour, without big" in lines
-    assert "a month (730 hours) with as few nodes as there may be: at least USD 146" in lines
-    assert any("no estimate of big" in line and "slipway:prices" in line for line in lines)
+    assert "per month (730 hours), at the minimum node count: at least USD 146" in lines
+    assert any("no estimate for big" in line and "slipway:prices" in line for line in lines)
 
 
 def test_what_all_nodes_cost_is_known_only_with_the_price_of_each() -> None:
@@ -113,7 +113,7 @@ def test_what_all_nodes_cost_is_known_only_with_the_price_of_each() -> None:
 def test_without_any_price_there_is_no_sum_and_no_source() -> None:
     lines = told(UNKNOWN, replace(UNKNOWN, name="bigger"))
     assert not any("USD" in line or "example.org" in line for line in lines)
-    assert any("no estimate of big, bigger" in line for line in lines)
+    assert any("no estimate for big, bigger" in line for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -144,9 +144,9 @@ def test_spot_nodes_without_a_price_cost_at_most_what_others_do_and_no_least_is_
 @pytest.mark.parametrize(
     ("size", "dollars", "most", "why"),
     [
-        ("Standard_NC4as_T4_v3", "0.3", "1.200", "are given back above maxPrice: 0.300"),
+        ("Standard_NC4as_T4_v3", "0.3", "1.200", "are evicted above maxPrice: 0.300"),
         ("Standard_NC4as_T4_v3", "0.9", "2.000", "never cost more than others: 0.500"),
-        ("Standard_Big", "0.3", "1.200", "are given back above maxPrice: 0.300"),
+        ("Standard_Big", "0.3", "1.200", "are evicted above maxPrice: 0.300"),
     ],
 )
 def test_spot_nodes_cost_at_most_their_price(size: str, dollars: str, most: str, why: str) -> None:
@@ -269,7 +269,7 @@ def test_all_attempts_count_until_their_timeouts() -> None:
     dear = job(workers=0, max_cost=5.0, timeout=3600, retries=2)
     (problem,) = estimates.too_dear([dear], [TRAINED], EUROS)
     assert problem.text == (
-        "5 is less than what it may cost until the timeout of its last attempt, at most EUR 6.50 "
-        "(1 node at 2 an hour); lower timeout (1 h for each attempt), retries or workers, or raise "
+        "5 is less than the job may cost by the timeout of its last attempt, at most EUR 6.50 "
+        "(1 node at 2 an hour); lower timeout (1 h per attempt), retries or workers, or raise "
         "maxCost"
     )

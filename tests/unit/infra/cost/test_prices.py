@@ -78,7 +78,7 @@ def test_a_path_is_relative_to_the_stacks_file(file: Path, monkeypatch: pytest.M
         ("0.1", "0", ["prices[0].hourly.Standard_D4s_v5: 0 is not", "a number above 0"]),
         ("0.1", ".nan", ["prices[0].hourly.Standard_D4s_v5", "a number above 0"]),
         ("hourly", "hurly", ["prices[0].hurly", 'did you mean "hourly"?']),
-        ("region: westeurope", "region: west europe", ["prices[0].region", "no blanks"]),
+        ("region: westeurope", "region: west europe", ["prices[0].region", "without spaces"]),
     ],
 )
 def test_problems_name_the_key_the_value_and_what_is_allowed(
@@ -99,12 +99,12 @@ def test_a_price_that_is_there_twice_is_refused(file: Path) -> None:
         "  - {source: offer, provider: azure, region: westeurope, hourly: {Standard_D4s_v5: 2}}\n"
     )
     told = problems(file, GOOD.replace("notIncluded", f"{again}notIncluded"))
-    assert "prices[1].hourly.Standard_D4s_v5: has a price in prices[0] already" in told
+    assert "prices[1].hourly.Standard_D4s_v5: already has a price in prices[0]" in told
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("currency: [", "can't be read as YAML"), ("- 1", "holds no map"), ("", "holds no map")],
+    [("currency: [", "can't be read as YAML"), ("- 1", "is not a map"), ("", "is not a map")],
 )
 def test_a_file_that_is_no_table_is_refused(file: Path, text: str, words: str) -> None:
     assert words in problems(file, text)
@@ -173,7 +173,7 @@ def test_the_setting_takes_the_path_of_a_table(file: Path) -> None:
 
 @pytest.mark.parametrize("value", ["{}", "3", '""', "null"])
 def test_the_setting_takes_nothing_but_a_path(value: str) -> None:
-    with pytest.raises(SettingsError, match=r"slipway:prices: .* takes the path of a file"):
+    with pytest.raises(SettingsError, match=r"slipway:prices: .* must be the path of a file"):
         parse(configured(value), "dev")
 
 

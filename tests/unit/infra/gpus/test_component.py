@@ -22,7 +22,7 @@ def test_a_job_on_a_gpu_verifies_it() -> None:
 def test_a_job_that_had_gpus_and_calculated_on_the_cpu_says_that_they_are_not_real() -> None:
     found = judge_cuda(READY, {"a": {"state": "Succeeded", "device": "cpu"}})
     assert found["state"] == "unverified"
-    assert "job a was given GPUs and ran on the CPU" in found["reason"]
+    assert "job a requested GPUs but ran on the CPU" in found["reason"]
 
 
 @pytest.mark.parametrize("results", [{}, {"a": None}, {"a": {"state": "CannotStart"}}])

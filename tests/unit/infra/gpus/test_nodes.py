@@ -51,7 +51,7 @@ def test_a_missing_driver_is_reported_with_its_installer(line: str) -> None:
     told = only(seen)
     assert "has no NVIDIA driver for containers" in told
     assert line in told
-    assert "for AKS to install" in told
+    assert "up to AKS to install" in told
 
 
 def test_a_plugin_that_cannot_start_is_reported_with_the_kubelets_reason() -> None:
@@ -70,14 +70,14 @@ def test_another_crash_of_the_plugin_is_reported_with_its_last_line() -> None:
 def test_a_missing_pod_of_the_plugin_is_reported_with_the_cause() -> None:
     seen = Seen([node(gpus=None)], warnings=["pods is forbidden: exceeded quota: compute"])
     assert only(seen) == (
-        "node gpu-1 has no pod of DaemonSet slipway-gpu/nvidia-device-plugin: "
+        "node gpu-1 has no pod from DaemonSet slipway-gpu/nvidia-device-plugin: "
         "pods is forbidden: exceeded quota: compute"
     )
 
 
 def test_the_plugin_of_another_node_does_not_speak_for_this_one() -> None:
     told = only(Seen([node(gpus=None)], [plugin(on="gpu-2")]))
-    assert told.endswith("has no pod of DaemonSet slipway-gpu/nvidia-device-plugin yet")
+    assert told.endswith("has no pod from DaemonSet slipway-gpu/nvidia-device-plugin yet")
 
 
 def test_an_undeclared_taint_names_the_setting_to_add_it_to() -> None:
@@ -104,12 +104,12 @@ def test_a_cordoned_node_suggests_kubectl_uncordon() -> None:
 
 def test_gpus_that_the_plugin_holds_back_are_called_unhealthy() -> None:
     broken = node(gpus=0, capacity={"nvidia.com/gpu": "1"})
-    assert "calls unhealthy" in only(Seen([broken]))
+    assert "reports as unhealthy" in only(Seen([broken]))
 
 
 def test_the_external_installer_of_the_plugin_is_named() -> None:
     told = only(Seen([node(gpus=None)]), device_plugin=False, driver="NVIDIA's GPU operator")
-    assert "for NVIDIA's GPU operator to install" in told
+    assert "NVIDIA's GPU operator must install" in told
 
 
 def test_only_the_first_of_many_nodes_are_listed() -> None:

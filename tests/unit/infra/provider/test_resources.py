@@ -173,7 +173,7 @@ def test_an_unknown_type_lists_the_existing_ones(plugin: Plugin) -> None:
         urn="urn:pulumi:dev::slipway::slipway:test:Bag::bag", properties=struct()
     )
     words = refusal(plugin.calls.Create, request)
-    assert words == f"no resource type 'slipway:test:Bag'; there are {TOKEN}"
+    assert words == f"no resource type 'slipway:test:Bag'; valid types: {TOKEN}"
 
 
 def test_a_failed_check_names_the_property(plugin: Plugin) -> None:

@@ -50,7 +50,7 @@ def test_all_wrong_settings_are_reported_together() -> None:
     assert "mlflow, wandb, tensorboard" in found["slipway:tracking.kind"]
     assert "sqlite, postgresql" in found["slipway:tracking.database"]
     assert "is missing" in problems({})["slipway:tracking.kind"]
-    assert "it takes a map" in problems("mlflow")["slipway:tracking"]
+    assert "it must be a map" in problems("mlflow")["slipway:tracking"]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_an_address_is_one_of_a_server_without_a_password(url: str) -> None:
     ],
 )
 def test_what_belongs_to_another_kind_is_refused(tracking: dict[str, str], key: str) -> None:
-    assert "leave it out" in problems(tracking)[f"slipway:tracking.{key}"]
+    assert "remove it" in problems(tracking)[f"slipway:tracking.{key}"]
 
 
 def test_it_holds_no_secret() -> None:
@@ -79,5 +79,5 @@ def test_it_holds_no_secret() -> None:
         "slipway:cluster": json.dumps({"kind": "embedded"}),
         "slipway:tracking": json.dumps({"kind": "mlflow"}),
     }
-    with pytest.raises(SettingsError, match="give it another key"):
+    with pytest.raises(SettingsError, match="store it under another key"):
         parse(config, "dev", ["slipway:tracking"])

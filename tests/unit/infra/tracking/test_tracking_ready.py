@@ -78,6 +78,6 @@ def test_one_that_was_deleted_is_not_waited_for(api: FakeApi) -> None:
     del api.answers["GET", f"{DEPLOYMENTS}/mlflow"]
     assert TrackingReadyHandler().diff(inputs(api), inputs(api), Row()) != []
     with pytest.raises(
-        Gone, match=r"slipway-jobs/mlflow was deleted outside of Pulumi: run `pulumi refresh`"
+        Gone, match=r"slipway-jobs/mlflow was deleted outside Pulumi: run `pulumi refresh`"
     ):
         TrackingReadyHandler().create(inputs(api), Row())

@@ -66,14 +66,14 @@ def test_inputs_of_other_jobs_are_fetched_beside_them() -> None:
 @pytest.mark.parametrize(
     ("data", "key", "text"),
     [
-        ({}, "data", "takes a `url` with its `sha256`, or a `volume`"),
+        ({}, "data", "requires a `url` and `sha256`, or a `volume`"),
         ({"url": URL.url}, "data.sha256", "is missing"),
         ({"url": URL.url, "sha256": "12"}, "data.sha256", '"12" is not allowed'),
-        ({"volume": "images", "sha256": SHA}, "data.sha256", "goes with a `url`"),
+        ({"volume": "images", "sha256": SHA}, "data.sha256", "requires a `url`"),
         ({"volume": "imges"}, "data.volume", 'did you mean "images"?'),
-        ({"url": URL.url, "sha256": SHA, "volume": "images"}, "data.volume", "be written to"),
-        ({"url": "https://a:b@example.org/x", "sha256": SHA}, "data.url", "has a password in it"),
-        ({"url": "https://example.org/x?sig=y", "sha256": SHA}, "data.url", "has a signature"),
+        ({"url": URL.url, "sha256": SHA, "volume": "images"}, "data.volume", "is read-only"),
+        ({"url": "https://a:b@example.org/x", "sha256": SHA}, "data.url", "contains a password"),
+        ({"url": "https://example.org/x?sig=y", "sha256": SHA}, "data.url", "contains a signature"),
     ],
 )
 def test_problems_are_reported_with_their_key(data: dict[str, str], key: str, text: str) -> None:

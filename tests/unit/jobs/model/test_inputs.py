@@ -60,10 +60,10 @@ def test_a_missing_artifact_is_reported_with_the_existing_ones() -> None:
         pods(other, artifacts=input_artifacts(other, {"train": RESULT}))
     said = str(raised.value)
     assert said.startswith(
-        "input model: job train succeeded but left no artifact net.pt; its result has "
+        "input model: job train succeeded but left no artifact net.pt; its result lists "
         "artifacts.json, nets/net.pt."
     )
-    with pytest.raises(RuntimeError, match="its result has none"):
+    with pytest.raises(RuntimeError, match="its result lists none"):
         pods(other, artifacts=input_artifacts(other, {"train": {"state": "Succeeded"}}))
 
 

@@ -311,7 +311,7 @@ def test_a_command_beside_a_script_is_started_by_the_launcher() -> None:
 
 
 def test_a_script_that_was_not_read_is_not_submitted() -> None:
-    with pytest.raises(ValueError, match="`script` and its files need each other"):
+    with pytest.raises(ValueError, match="`script` and its files must be set together"):
         Submission(job=TrainingJob(name="mine", script="train.py"), image=IMAGE)
 
 

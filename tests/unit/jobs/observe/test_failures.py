@@ -136,7 +136,7 @@ def disrupted(rank: int, reason: str = "PreemptionByScheduler", **told: Any) -> 
         ("PreemptionByScheduler", "higher priority"),
         ("EvictionByEvictionAPI", "evicted"),
         ("DeletionByTaintManager", "node"),
-        ("SomethingNew", "taken away"),
+        ("SomethingNew", "was disrupted"),
     ],
 )
 def test_a_disruption_is_explained_by_its_reason(reason: str, words: str) -> None:
@@ -181,7 +181,7 @@ def test_pods_that_are_cleared_up_after_a_failure_are_no_disruption() -> None:
 def test_a_pod_deleted_while_running_can_be_retried() -> None:
     deleted = pod(1, state=RUNNING)
     deleted["metadata"]["deletionTimestamp"] = "2026-01-01T00:01:30Z"
-    assert "was deleted while its program ran" in str(tracked(deleted).cured_by_a_retry)
+    assert "was deleted while its program was running" in str(tracked(deleted).cured_by_a_retry)
 
 
 def node(name: str, ready: str = "True") -> dict[str, Any]:

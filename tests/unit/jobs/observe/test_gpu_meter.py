@@ -83,7 +83,7 @@ def test_it_is_read_by_the_api_servers_proxy_from_the_exporters_on_the_runs_node
     until(lambda: run.idle, meter(api, run, told))
     end = end_of(run, 0, DECLARED)
     assert end is not None
-    assert "at 87 % at most: rank 0 (mine-master-0)" in end.reason
+    assert "peaking at 87%: rank 0 (mine-master-0)" in end.reason
     assert paths(api) == {
         "/api/v1/pods?labelSelector=app.kubernetes.io/name%3Ddcgm-exporter",
         "/api/v1/pods?labelSelector=app%3Dnvidia-dcgm-exporter",
@@ -95,18 +95,18 @@ def test_it_is_read_by_the_api_servers_proxy_from_the_exporters_on_the_runs_node
 @pytest.mark.parametrize(
     ("path", "document", "status", "words"),
     [
-        ("/api/v1/pods", {"items": []}, 200, "exporter has no pod that runs on node node-0"),
+        ("/api/v1/pods", {"items": []}, 200, "exporter has no running pod on node node-0"),
         (
             "/api/v1/pods",
             {"items": [exporter(phase="Pending")]},
             200,
-            "exporter has no pod that runs on node node-0",
+            "exporter has no running pod on node node-0",
         ),
-        ("/api/v1/pods", {"message": "pods is forbidden"}, 403, "listed: pods is forbidden"),
+        ("/api/v1/pods", {"message": "pods is forbidden"}, 403, "exporter: pods is forbidden"),
         (METRICS_OF, {"message": "pods/proxy is forbidden"}, 403, "(pods/proxy is forbidden)"),
         (METRICS_OF, {"message": "dial tcp: timeout"}, 503, "(dial tcp: timeout)"),
-        (METRICS_OF, "# nothing", 200, "no DCGM_FI_DEV_GPU_UTIL of pod mine-master-0"),
-        ("/api/v1/pods", "what is this", 200, "can't be read: JSONDecodeError"),
+        (METRICS_OF, "# nothing", 200, "no DCGM_FI_DEV_GPU_UTIL for pod mine-master-0"),
+        ("/api/v1/pods", "what is this", 200, "can't read NVIDIA's DCGM exporter: JSONDecodeError"),
     ],
 )
 def test_a_failed_measurement_is_reported_once_and_ends_no_run(
@@ -120,7 +120,7 @@ def test_a_failed_measurement_is_reported_once_and_ends_no_run(
     until(lambda: len(api.asked) >= asked + 9, made)
     (line,) = told
     assert words in line
-    assert "`minGpuUtilization` of mine" in line
+    assert "`minGpuUtilization` in job mine" in line
     assert "docs/gpus.md#idle-gpus" in line
     assert end_of(run, 0, DECLARED) is None
 
@@ -131,7 +131,7 @@ def test_a_look_stops_asking_after_a_time(
     monkeypatch.setattr(gpus, "_MOST_SECONDS", -1.0)
     told: list[str] = []
     until(lambda: told, meter(api, run, told))
-    assert "exporter did not answer within -1 s on node node-0" in told[0]
+    assert "exporter did not respond within -1 s on node node-0" in told[0]
     assert METRICS_OF not in paths(api)
 
 

@@ -67,7 +67,7 @@ def test_one_idle_gpu_ends_the_run_with_rank_pod_and_waste(run: RunState) -> Non
     end = not_none(end_of(run, 0, DECLARED))
     assert (end.state, is_stuck(run, end)) == ("TimedOut", True)
     assert end.reason == (
-        "1 of 2 GPUs stayed below 20 % for 10 minutes, at 3 % at most: "
+        "1 of 2 GPUs stayed below 20% for 10 minutes, peaking at 3%: "
         "rank 1 (mine-worker-0). That wasted 0.17 GPU hours"
     )
     assert [each.number for each in run.hanging] == [1], "of the other one no stack is needed"

@@ -17,7 +17,7 @@ from tests.unit.jobs_objects import REFUSED_LOGIN, RUNNING, declared, ended, job
 from tests.unit.not_none import not_none
 
 DECLARED = declared(timeout=600, start_timeout=60)
-NEVER = "it asks for 8 nvidia.com/gpu, and no node has more than 4"
+NEVER = "it requests 8 nvidia.com/gpu, but no node has more than 4"
 PENDING = {"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}
 STATUS = yaml.safe_dump(
     {
@@ -67,7 +67,7 @@ def tracked() -> RunState:
 def test_its_row_says_that_a_node_is_being_made(tracked: RunState) -> None:
     assert tracked.status == "2 ranks: 2 waiting for a node"
     see_events(tracked, [MADE])
-    assert tracked.status == "2 ranks: 2 waiting for a node that is being made"
+    assert tracked.status == "2 ranks: 2 waiting for a node that is being added"
 
 
 def test_what_never_fits_today_is_waited_for_while_a_node_is_being_made(tracked: RunState) -> None:
@@ -88,7 +88,7 @@ def test_a_start_timeout_includes_the_autoscalers_messages(tracked: RunState) ->
     see_events(tracked, [NOT_MADE])
     tracked.setbacks = ["aks-gpu-vmss: QUOTA_EXCEEDED"]
     end = not_none(end_of(tracked, 61, DECLARED))
-    assert "no node is created for it: 1 max node group size reached" in end.reason
+    assert "no node is being created for it: 1 max node group size reached" in end.reason
     assert "aks-gpu-vmss: QUOTA_EXCEEDED" in end.reason
 
 
@@ -121,9 +121,12 @@ def looked(api: FakeApi, tracked: RunState) -> list[str]:
 
 def test_the_reason_why_no_node_is_created_is_explained(api: FakeApi, tracked: RunState) -> None:
     told = looked(api, tracked)
-    assert any(line.startswith("the pool is at its largest (no node is created") for line in told)
+    assert any(
+        line.startswith("the pool is at its maximum size (no node is being created")
+        for line in told
+    )
     (setback,) = (line for line in told if "aks-gpu-vmss" in line)
-    assert "no such machine left just now, spot ones least of all" in setback
+    assert "no such machines are available right now, least of all spot ones" in setback
     assert any("SkuNotAvailable" in each for each in tracked.setbacks)
 
 
@@ -131,7 +134,7 @@ def test_a_forbidden_autoscaler_namespace_leaves_the_rest(api: FakeApi, tracked:
     refused = {"kind": "Status", "message": "configmaps is forbidden"}
     api.says("GET", "/api/v1/namespaces/kube-system/configmaps", refused, status=403)
     told = looked(api, tracked)
-    assert any("no node is created for it" in line for line in told)
+    assert any("no node is being created for it" in line for line in told)
     assert end_of(tracked, 1, DECLARED) is None
 
 
@@ -148,7 +151,7 @@ def test_what_no_node_can_fit_ends_the_run(api: FakeApi, tracked: RunState) -> N
     api.says("GET", "/api/v1/namespaces/kube-system/configmaps", {"items": []})
     looked(api, tracked)
     end = not_none(end_of(tracked, 1, DECLARED))
-    assert "it asks for 8 cores, and no node has more than 2 cores" in end.reason
+    assert "it requests 8 cores, but no node has more than 2 cores" in end.reason
 
 
 def test_a_scheduler_that_has_placed_a_pod_is_silent(api: FakeApi, tracked: RunState) -> None:
@@ -217,7 +220,9 @@ def test_the_row_of_a_suspended_run_shows_kueues_reason(
             api.says("GET", WORKLOADS, {"items": workloads})
         Obstacles(JobApi.connect(api.kubeconfig, "jobs", "mine"), run, lambda _: None).look()
     why = (
-        "until its `runPolicy.suspend` is unset" if reason is None else f"in Kueue's queue {reason}"
+        "until its `runPolicy.suspend` is unset"
+        if reason is None
+        else f"in the Kueue queue {reason}"
     )
     assert run.status == f"2 ranks: suspended, {why}"
     lists = [path for _, path, _ in api.asked if path.startswith(WORKLOADS)]
@@ -262,5 +267,5 @@ def test_a_missing_permission_is_reported(api: FakeApi) -> None:
     run = RunState(job("Succeeded"))
     run.see_pods([pod(0, state=ended(0), phase="Succeeded"), left_behind(1)])
     (told,) = (each for each in looked(api, run) if message in each)
-    assert "rank 1 (mine-worker-0) waits for rank 0, which has ended" in told
+    assert "rank 1 (mine-worker-0) is waiting for rank 0, which has ended" in told
     assert "docs/existing-cluster.md" in told

@@ -246,7 +246,10 @@ def test_invalid_training_reports_are_ignored(trained: object) -> None:
 @pytest.mark.parametrize(
     ("reports", "words"),
     [
-        ([{"cpu_seconds": 0.2}, {"cpu_seconds": 0.3}], ["it succeeded with 0.5 s of CPU time"]),
+        (
+            [{"cpu_seconds": 0.2}, {"cpu_seconds": 0.3}],
+            ["it succeeded, but used only 0.5 s of CPU time"],
+        ),
         ([{"cpu_seconds": 0.2}, {"cpu_seconds": 30}], []),
         ([{"cpu_seconds": 0.2}, {}], []),
         ([{"cpu_seconds": "x"}, {"cpu_seconds": 0.2}], []),

@@ -21,7 +21,7 @@ def pod(cpu: str, memory: str = "1Gi", **spec: Any) -> dict[str, Any]:
 
 def test_more_than_any_node_has_never_fits() -> None:
     assert never_fits(pod("64"), [node(), node("4")]) == (
-        "it asks for 64 cores, 1 GiB memory, and no node has more than 4 cores for pods"
+        "it requests 64 cores, 1 GiB memory, but no node has more than 4 cores for pods"
     )
     assert never_fits(pod("4"), [node(), node("4")]) is None
 
@@ -29,7 +29,7 @@ def test_more_than_any_node_has_never_fits() -> None:
 def test_what_containers_request_beside_each_other_is_added_up() -> None:
     both = pod("1500m")
     both["spec"]["containers"] *= 2
-    assert "it asks for 3 cores, 2 GiB memory" in str(never_fits(both, [node()]))
+    assert "it requests 3 cores, 2 GiB memory" in str(never_fits(both, [node()]))
 
 
 def test_only_nodes_with_the_labels_that_it_wants_count() -> None:

@@ -70,7 +70,7 @@ def test_ranks_that_end_after_rank_0_are_waited_for_but_not_for_ever() -> None:
     tracked = tracker(done(0), pod(1, state=RUNNING), of=job("Succeeded"))
     assert end_of(tracked, 100, DECLARED) is None
     assert end_of(tracked, 129, DECLARED) is None
-    assert_ends(tracked, 131, "Failed", "rank 1 did not end")
+    assert_ends(tracked, 131, "Failed", "rank 1 did not finish")
 
 
 def test_ranks_that_begin_or_print_after_rank_0_is_done_are_at_work() -> None:
@@ -83,7 +83,7 @@ def test_ranks_that_begin_or_print_after_rank_0_is_done_are_at_work() -> None:
     tracked.see_sign((1, [Line("2026-01-01T00:00:00.000000000Z", "a line of a log")]))
     assert [end_of(tracked, at, DECLARED) for at in (95, 124)] == [None] * 2
     end = the_end(tracked, 126)
-    assert end.reason.startswith("rank 1 did not end, silent for 30 s, after rank 0 succeeded")
+    assert end.reason.startswith("rank 1 did not finish, silent for 30 s after rank 0 succeeded")
     tracked.see_pods([done(0), done(1)])
     assert end_of(tracked, 127, DECLARED) == End("Succeeded", "")
 
@@ -155,10 +155,12 @@ def test_a_run_ends_once_its_node_is_lost_for_good_and_a_retry_may_cure_that() -
     for at, ready, ends in ((1, "Unknown", False), (25, "True", False), (30, "False", False)):
         tracked.see_nodes([node("node", ready)])
         assert (end_of(tracked, at, DECLARED) is not None) is ends
-    assert "node node, where pod mine-master-0 ran, is gone or not Ready" in tracked.status
+    assert (
+        "node node, which pod mine-master-0 was running on, is gone or not Ready" in tracked.status
+    )
     assert end_of(tracked, 59, DECLARED) is None
     end = the_end(tracked, 60)
-    assert (end.state, end.reason) == ("Failed", "it lost a node for more than 30 s")
+    assert (end.state, end.reason) == ("Failed", "a node was lost for more than 30 s")
     assert tracked.goes_on
     assert "node node" in str(tracked.cured_by_a_retry)
 
@@ -367,7 +369,7 @@ def test_an_init_container_that_failed_twice_ends_the_run_before_it_is_a_loop() 
     twice = pod(1, init=ended(1))
     twice["status"]["initContainerStatuses"][0]["restartCount"] = 1
     end = the_end(tracker(once, twice), 1)
-    assert end.reason == "rank 1 (mine-worker-0): container tcp-wait fails again and again"
+    assert end.reason == "rank 1 (mine-worker-0): container tcp-wait keeps failing"
 
 
 def test_a_run_without_a_node_is_shown_and_ends_after_its_start_limit() -> None:
@@ -454,7 +456,7 @@ def test_ranks_that_are_done_have_succeeded_though_another_container_of_their_po
     end = the_end(tracked, 105)
     assert (end.state, end.reason) == (
         "Succeeded",
-        "every rank exited with 0; container proxy did not end in 2 pods, which was stopped",
+        "every rank exited with 0; container proxy was still running in 2 pods and was stopped",
     )
 
 
@@ -603,7 +605,7 @@ def test_an_elastic_job_ends_after_equal_first_failures(indices: tuple[int, ...]
     end = the_end(failing(*starts), 100)
     assert end.state == "Failed"
     assert UNSET in end.reason
-    assert f"{len(indices)} starts in a row failed so" in end.reason
+    assert f"{len(indices)} identical failures in a row" in end.reason
 
 
 @pytest.mark.parametrize(
@@ -687,7 +689,7 @@ def test_who_its_peers_waited_for_in_vain_is_named() -> None:
     tracked = tracker(pod(0, state=ended(1, GONE)), pod(1, state=RUNNING), of=job("Failed"))
     end = the_end(tracked, 10)
     assert end.reason == (
-        "rank 1 (mine-worker-0) did not answer its peers: "
+        "rank 1 (mine-worker-0) did not respond to its peers: "
         f"rank 0 (mine-master-0) exited with code 1: {GONE}"
     )
     assert is_stuck(tracked, end)
@@ -714,8 +716,8 @@ def test_an_early_end_of_rank_0_is_reported_with_the_ranks_it_ended() -> None:
     end = end_of(tracker(first, pod(1, state=ended(1, GONE)), of=job("Succeeded")), 10, DECLARED)
     assert end is not None
     assert end.reason == (
-        "rank 0 (mine-master-0) exited with code 0 before the other ranks were done, and took "
-        "1 replica along"
+        "rank 0 (mine-master-0) exited with code 0 before the other ranks were done, which made "
+        "1 replica fail"
     )
 
 
@@ -820,7 +822,7 @@ def test_a_run_of_which_no_rank_prints_anything_stands_still() -> None:
     prints(run, 0, 50, "epoch 1")
     assert stalls_after(run, 51, 110) == [None, None]
     (reason,) = stalls_after(run, 112)
-    assert reason == "every rank stood still: nothing was printed for 60 s"
+    assert reason == "every rank stalled: nothing was printed for 60 s"
     assert end_of(run, 112, STALLING) is not None
     assert is_stuck(run, End("TimedOut", reason))
     assert run.stalled == []
@@ -853,9 +855,7 @@ def test_a_rank_that_reported_steps_and_stopped_is_named_though_others_print() -
         prints(run, 0, second, "waiting for a peer")
         assert stalls_after(run, second) == [None]
     prints(run, 0, 59, "waiting for a peer")
-    assert stalls_after(run, 63) == [
-        "rank 1 (mine-worker-0) stood still: nothing was printed for 60 s"
-    ]
+    assert stalls_after(run, 63) == ["rank 1 (mine-worker-0) stalled: nothing was printed for 60 s"]
     end = end_of(run, 0, STALLING)  # as a wait looks once more
     assert end is None
     assert [each.number for each in run.stalled or ()] == [1]
@@ -882,7 +882,7 @@ def test_a_rank_that_falls_silent_a_moment_later_is_waited_for() -> None:
     prints(run, 1, 10, _STEP, _STEP)
     assert stalls_after(run, 10.5, 70, 70.2) == [None, None, None]
     (reason,) = stalls_after(run, 70.5)
-    assert reason == "every rank stood still: nothing was printed for 60 s"
+    assert reason == "every rank stalled: nothing was printed for 60 s"
 
 
 def test_a_rank_with_a_debugger_stands_still_as_long_as_it_likes() -> None:

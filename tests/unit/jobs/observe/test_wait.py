@@ -143,7 +143,7 @@ def test_pods_that_another_container_keeps_are_read_and_stopped(tmp_path: Path) 
     result = waiting.to_the_end()
     assert (result.state, result.accuracy) == ("Succeeded", 0.97)
     assert "proxy" in str(result.reason)
-    assert any("container proxy did not end in 2 pods" in each for each in row.lines)
+    assert any("container proxy was still running in 2 pods" in each for each in row.lines)
     assert api.deleted
     assert api.read
 
@@ -201,7 +201,7 @@ def test_only_ranks_that_are_not_held_are_stopped(condition: str, tmp_path: Path
     assert result.reason == "rank 1 (mine-worker-0) exited with code 3: ValueError: bad"
     assert result.failure is not None
     assert (result.failure.rank, result.failure.exit_code) == (1, 3)
-    way = "look into its pod by `make shell JOB=mine RANK=1` until 12:00:00 UTC, "
+    way = "inspect its pod with `make shell JOB=mine RANK=1` until 12:00:00 UTC, "
     assert str(result.failure.advice).startswith(way)
     assert result.failure.log == [], "without the launcher's own line"
     assert api.stopped == [("mine-master-0", stop), ("mine-worker-1", stop)]
@@ -212,7 +212,7 @@ def test_a_rank_that_waits_for_a_debugger_shows_the_command(tmp_path: Path) -> N
     row = Listener()
     own = declared(debug=1)
     assert Wait(cast("JobApi", Running()), job(), own, row, Run(tmp_path)).to_the_end().succeeded
-    assert "rank 1 waits for a debugger: `make debug JOB=mine`" in row.lines
+    assert "rank 1 is waiting for a debugger: `make debug JOB=mine`" in row.lines
 
 
 class GoingOn(Running):
@@ -238,7 +238,7 @@ def test_ctrl_cs_effect_is_printed_and_kept(resumes: bool, begins: str, tmp_path
     wait = Wait(cast("JobApi", api), job(), own, row, kept)
     with pytest.raises(InterruptedWait) as said:
         wait.to_the_end()
-    then = f"it, as its `onCancel` says; the next `make up` trains from {begins}"
+    then = f"it, as `onCancel` requests; the next `make up` trains from {begins}"
     assert str(said.value).endswith(f"mine and deleted {then}")
     assert api.deleted
     ended = entries(kept.timeline)[-1]

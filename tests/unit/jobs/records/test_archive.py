@@ -119,7 +119,7 @@ def test_a_directory_that_cannot_be_written_is_warned_of_once(tmp_path: Path) ->
         made.take(FIRST, [line(1)])
     [warning] = warnings
     assert "Not a directory" in warning
-    assert "The run goes on" in warning
+    assert "The run continues" in warning
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a disk that is full")

@@ -95,7 +95,7 @@ def test_gpus_on_a_cluster_without_any_are_refused_with_what_gives_it_some() -> 
     section = {"mine": {"script": "tests/policy/scripts/plain.py", "gpus": 2}}
     (problem,) = read(section, KEY, site({})).problems
     assert problem.key == f"{KEY}.mine.gpus"
-    assert "this cluster has no nodes with GPUs; remove it, or let" in problem.text
+    assert "this cluster has no nodes with GPUs; remove it, or add" in problem.text
 
 
 @pytest.mark.parametrize("path", ["/results/../tmp", "/results/a/../../resultsb", "//tmp"])

@@ -25,7 +25,7 @@ def test_it_can_be_deleted_where_its_cluster_is_taken_for_gone(
 ) -> None:
     monkeypatch.setattr(claim, "_SECONDS", 0)
     with pytest.raises(
-        TimeoutError, match="the end of PersistentVolumeClaim slipway-jobs/mine-results"
+        TimeoutError, match="the deletion of PersistentVolumeClaim slipway-jobs/mine-results"
     ):
         ClaimHandler().delete(state, Row())
     monkeypatch.setenv("PULUMI_K8S_DELETE_UNREACHABLE", "true")

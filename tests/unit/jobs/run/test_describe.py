@@ -79,7 +79,7 @@ def test_another_torch_is_shown_beside_the_changed_image() -> None:
         (
             replace(SCRIPT, requirements="needs.txt"),
             UNKNOWN,
-            "trains again: the image with the packages of needs.txt is rebuilt",
+            "trains again: the image with the packages from needs.txt is rebuilt",
         ),
     ],
 )
@@ -98,9 +98,9 @@ def test_a_changed_input_is_named_by_its_name() -> None:
     other = {**before, "artifacts": {"model": {"url": "file:///a", "sha256": "2"}}}
     moved = {**before, "artifacts": {"model": {"url": "file:///b", "sha256": "1"}}}
     later = {**before, "artifacts": UNKNOWN}
-    assert said(before, other) == "trains again: input model is another file"
+    assert said(before, other) == "trains again: input model is a different file"
     assert said(before, moved) is None
-    assert "if the jobs before it leave other inputs" in str(said(before, later))
+    assert "if the jobs before it leave different inputs" in str(said(before, later))
 
 
 def test_a_gate_alone_is_no_change_of_the_run() -> None:
@@ -148,7 +148,7 @@ RESUMED = replace(MNIST, checkpoint=Checkpoint())
             "Succeeded",
             replace(RESUMED, workers=1),
             "trainer:1",
-            "; it starts over, unless an interrupted run has left a checkpoint",
+            "; it starts over, unless an interrupted run left a checkpoint",
         ),
     ],
 )

@@ -70,9 +70,9 @@ _APART = {"ranks": 4, "worlds": 4, "largest": 1, "met": False}
 @pytest.mark.parametrize(
     ("apart", "seen"),
     [
-        ({}, "4 ranks trained in 4 groups, each for itself; no process group joined them"),
-        ({"largest": 4}, "nothing went through their process group of 4"),
-        ({"largest": 2, "worlds": 2}, "each process group had 2 of them at most"),
+        ({}, "4 ranks trained in 4 independent groups; no process group joined them"),
+        ({"largest": 4}, "nothing was sent through their process group of 4"),
+        ({"largest": 2, "worlds": 2}, "each process group had at most 2 of them"),
     ],
 )
 def test_ranks_that_trained_apart_miss_any_limit(apart: dict[str, Any], seen: str) -> None:
@@ -92,7 +92,7 @@ def test_ranks_apart_are_at_least_a_warning(apart: dict[str, Any], limits: dict[
     inputs = {"job": "mine", "result": {**RESULT, "apart": {**_APART, **apart}}, **limits}
     GateHandler().create(inputs, row := Listener(urn=Quiet().urn))
     [warning] = row.lines
-    assert "job mine misses one training of all ranks: 4 ranks" in warning
+    assert "job mine misses joint training of all ranks: 4 ranks" in warning
     GateHandler().create({**inputs, "distributed": False}, row := Listener(urn=Quiet().urn))
     assert row.lines == []
 
@@ -131,18 +131,18 @@ def test_a_limit_that_is_just_kept_passes(limits: dict[str, Any]) -> None:
         ),
         (
             {"require": {"f1": {"min": 0.5}}},
-            "no f1 was reported, so `require` can't be judged (reported: accuracy, val_loss). Let",
+            "no f1 was reported, so `require` can't be checked (reported: accuracy, val_loss)",
         ),
         (
             {"require": {"val_los": {"max": 0.5}}},
-            "(reported: accuracy, val_loss). Did you mean val_loss? Let its program report one",
+            "(reported: accuracy, val_loss). Did you mean val_loss? Have its program report one",
         ),
     ],
 )
 def test_a_missed_limit_is_reported_with_the_difference(limits: dict[str, Any], words: str) -> None:
     said = refusal(**limits)
     assert words in said
-    assert "Its result is kept and it is not trained again" in said
+    assert "Its result is kept, and it is not trained again" in said
 
 
 def test_all_missed_limits_are_reported_together() -> None:
@@ -178,7 +178,7 @@ def test_a_nonfinite_figure_misses_limits(value: float, limits: dict[str, Any], 
     """A figure that is no finite number misses each of its limits, in words."""
     figures = {"accuracy": value, "time_to_accuracy_seconds": value, "metrics": {"val_loss": value}}
     said = refusal({**RESULT, **figures}, **limits)
-    assert said.count("which is no finite number and misses its `") == count
+    assert said.count("which is not finite and so misses its `") == count
     kept = RunResult.from_map({**RESULT, **figures}).as_map()
     assert refusal(kept, **limits) == said, "a state has no such number"
 
@@ -239,5 +239,5 @@ def test_a_number_that_was_only_printed_comes_with_the_line_to_add() -> None:
     for said in (refusal(silent, minAccuracy=0.9), refusal(silent, require=bounds)):
         assert "accuracy=0.9666: add `metrics: {accuracy: 'accuracy=([0-9.]+)'}` to the job" in said
         assert "change its settings" not in said
-    assert "Let its program report one" in said
+    assert "Have its program report one" in said
     assert "change its settings or the limit" in refusal(minAccuracy=0.99)

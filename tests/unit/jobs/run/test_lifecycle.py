@@ -157,7 +157,7 @@ def test_a_waiter_has_the_run_if_made(ledger: MagicMock, monkeypatch: pytest.Mon
     assert "kubeconfig" not in run
     ledger.begin.side_effect = ApiException(status=403, reason="may not create roles")
     assert PyTorchJobHandler().create(inputs, row)[1]["result"]["state"] == "Succeeded"
-    assert "it is waited for here, as no waiter may be made: 403 may not create roles" in row.said
+    assert "waiting here, as creating a waiter was refused: 403 may not create roles" in row.said
 
 
 def test_an_image_that_is_not_known_yet_trains_again() -> None:

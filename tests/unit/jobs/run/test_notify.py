@@ -137,7 +137,7 @@ def test_one_that_is_down_gets_the_same_again(receiver: Webhook, waits: list[flo
 @pytest.mark.parametrize("status", [302, 400, 403, 404, 410])
 def test_what_it_refuses_is_a_warning_and_goes_nowhere(receiver: Webhook, status: int) -> None:
     receiver.answers = [status]
-    text = f"the webhook was not notified that job mine ended Failed: it answered {status}"
+    text = f"the webhook was not notified that job mine ended Failed: it returned status {status}"
     assert told(Hook(receiver.url), FAILED) == [text]
     assert len(receiver.got) == 1
 
@@ -151,7 +151,7 @@ def test_after_ten_minutes_it_is_given_up_with_a_warning(
     monkeypatch.setattr("jobs.run.notify._post.retry.stop", tenacity.stop_after_attempt(3))
     receiver.answers = [503]
     [warning] = told(Hook(receiver.url), FAILED)
-    assert warning.endswith(": it answered 503")
+    assert warning.endswith(": it returned status 503")
     assert len(receiver.got) == 3
 
 
@@ -184,9 +184,7 @@ def test_one_that_hangs_holds_up_no_run(receiver: Webhook, monkeypatch: pytest.M
     begun = time.monotonic()
     Hook(receiver.url).tell_beside("mine", FAILED, warnings.append)
     assert time.monotonic() - begun < 5
-    assert warnings == [
-        "the webhook is not notified of job mine yet; retrying until this command ends"
-    ]
+    assert warnings == ["webhook not yet notified about job mine; retrying until this command ends"]
 
 
 def test_each_try_has_a_limit_of_time_and_another_follows(

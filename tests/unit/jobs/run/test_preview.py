@@ -68,7 +68,7 @@ def test_failed_validation_is_reported_alone(status: int, words: str, api: FakeA
     api.says("POST", JOBS, {"message": words}, status)
     assert (
         validate_admission(inputs(api.kubeconfig))
-        == f"not validated, the API server could not judge it: {words}"
+        == f"not validated, as the API server could not check it: {words}"
     )
 
 
@@ -126,9 +126,9 @@ def test_the_needs_of_all_jobs_stand_against_what_the_cluster_has() -> None:
     capacity = Capacity(cpu=cores("1900m"), memory=4 * 2**30, gpus=0, nodes=1)
     both = [CATALOG["mnist-gloo"], CATALOG["cifar-gloo"]]
     assert Schedule(both, capacity).text() == (
-        "the 2 jobs of the stack need 6 pods with 3.2 cores, 5 GiB in total; the cluster has "
-        "1 node with 1.9 cores, 4 GiB for jobs; those that train run in turns: mnist-gloo; then "
-        "cifar-gloo"
+        "the stack's 2 jobs need 6 pods with 3.2 cores, 5 GiB in total; the cluster has "
+        "1 node with 1.9 cores, 4 GiB for jobs; the jobs to train run in this order: mnist-gloo; "
+        "then cifar-gloo"
     )
     alone = "the cluster has 1 node with 1.9 cores, 4 GiB for jobs"
     assert Schedule(both[:1], capacity).text() == alone

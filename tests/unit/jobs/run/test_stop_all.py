@@ -35,7 +35,7 @@ def test_every_job_that_is_there_is_stopped_and_named(api: FakeApi, removed: lis
     row = Row()
     submit.stop_all(api.kubeconfig, "slipway-jobs", row)
     assert sorted(removed) == ["slipway-jobs/a", "slipway-jobs/b"]
-    assert row.said == ["stops what an interrupted run has left: a, b"]
+    assert row.said == ["stopping what an interrupted run left behind: a, b"]
 
 
 def test_without_jobs_nothing_is_printed(api: FakeApi, removed: list[str]) -> None:

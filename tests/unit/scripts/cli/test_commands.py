@@ -101,9 +101,12 @@ def test_a_stack_that_is_not_there_is_one_message_with_those_that_are(checkout: 
         ),
         ("config:\n\ta: b\n", 'cannot start any token in "{file}", line 2, column 1'),
         ("a: \x01", "special characters are not allowed"),
-        ("[]", "it takes a map, with the settings under `config:`"),
-        ("config: 7", "7 under `config:` is not allowed; it takes a map"),
-        ("slipway:jobs: {}\nconfig: {}\n", '"slipway:jobs" is not allowed at the top; settings go'),
+        ("[]", "it must be a map, with the settings under `config:`"),
+        ("config: 7", "7 under `config:` is not allowed; use a map"),
+        (
+            "slipway:jobs: {}\nconfig: {}\n",
+            '"slipway:jobs" is not allowed at the top; put settings',
+        ),
     ],
 )
 def test_an_unreadable_file_names_the_position(text: str, told: str, checkout: Path) -> None:
@@ -123,7 +126,7 @@ def test_an_invalid_stack_name_is_refused_with_the_rule(name: str) -> None:
     with pytest.raises(CommandError) as refused:
         ensure_own(name)
     said = str(refused.value)
-    assert said.startswith(f"{name!r} is not a valid name of a stack: use letters, digits")
+    assert said.startswith(f"{name!r} is not a valid stack name: use only letters, digits")
     assert "A new one" not in said
 
 
@@ -365,7 +368,7 @@ def test_a_stack_made_meanwhile_is_taken(monkeypatch: pytest.MonkeyPatch, *, is_
 
 def test_a_job_of_the_stacks_file_that_was_not_trained_is_no_unknown_job(checkout: Path) -> None:
     (checkout / "Pulumi.dev.yaml").write_text("config: {'slipway:jobs': {mine: {}}}")
-    with pytest.raises(CommandError, match=r"mine was not trained yet; run `make up STACK=dev`"):
+    with pytest.raises(CommandError, match=r"mine has not run yet; run `make up STACK=dev`"):
         config.require_job("dev", "mine", ["other"])
     with pytest.raises(CommandError, match=r"no job 'others'\. Did you mean other\?"):
         config.require_job("dev", "others", ["other"])
@@ -410,7 +413,7 @@ def test_down_removes_what_runs_of_a_cluster_whose_directory_was_deleted(
     monkeypatch.setattr("clusters.embedded.lifecycle.remove", gone.append)
     assert down.down("dev") == 0
     assert gone == [state / "clusters" / "dev"] * removed
-    said = f"Removing the remains of the cluster of the deleted {state}/clusters/dev."
+    said = f"Removing what is left of the cluster in the deleted {state}/clusters/dev."
     assert (said in capsys.readouterr().err) == bool(removed)
 
 
@@ -448,7 +451,7 @@ def test_a_state_that_is_not_read_is_not_removed(file: str) -> None:
     hidden = bookkeeping("stacks", file)
     hidden.parent.mkdir(parents=True)
     hidden.write_text("{}")
-    with pytest.raises(CommandError, match="which this command does not read"):
+    with pytest.raises(CommandError, match="which this command can't read"):
         down.down("dev")
     assert hidden.exists()
 

@@ -36,7 +36,7 @@ def proof(cluster: Mapping[str, Any]) -> tuple[bool, str]:
 def test_that_nothing_is_left_is_one_line_with_what_was_looked_for() -> None:
     proven, said = proof(EMBEDDED)
     assert proven
-    assert said.startswith("Nothing of dev is left: 0 processes, 0 network namespaces, 0 mounts")
+    assert said.startswith("Nothing is left of dev: 0 processes, 0 network namespaces, 0 mounts")
     assert "0 files" in said
     assert "\n" not in said
 
@@ -55,9 +55,9 @@ def test_all_that_is_left_has_its_remedy(state: Path, monkeypatch: pytest.Monkey
     proven, said = proof(EMBEDDED)
     assert not proven
     lines = said.splitlines()
-    assert lines[0].startswith("Left of dev, each with")
+    assert lines[0].startswith("Left over from dev, with")
     assert set(lines[1:]) == {
-        "  process 4711, without its pulumi: kill 4711",
+        "  process 4711, orphaned by pulumi: kill 4711",
         f"  {state}/clusters/dev: rm -r {state}/clusters/dev",
         f"  {state}/runs/dev: rm -r {state}/runs/dev",
         f"  {state_file('dev')}.bak: rm -r {state_file('dev')}.bak",
@@ -82,7 +82,7 @@ def test_a_cluster_of_another_name_is_another_cluster(state: Path) -> None:
 def test_settings_without_a_cluster_have_none_to_look_for(cluster: Mapping[str, Any]) -> None:
     proven, said = proof(cluster)
     assert proven
-    assert said == "Nothing of dev is left: 0 processes, 0 files."
+    assert said == "Nothing is left of dev: 0 processes, 0 files."
 
 
 def test_each_kind_says_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,21 +25,21 @@ def test_a_files_jobs_are_one_piece_of_yaml(file: Path, capsys: pytest.CaptureFi
     jobs = yaml.safe_load(printed.out)["config"]["slipway:jobs"]
     assert [*jobs] == ["pytorch-dist-mnist-gloo-demo", "second-version"]
     assert "Service beside was not imported" in printed.err
-    assert "second-version is the name of another job" in printed.err
+    assert "another job is also called second-version" in printed.err
     assert "make preview STACK=dev" in printed.err
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "has no job"),
-        ("kind: Pod\nmetadata: {name: x}", "has no job"),
+        ("", "contains no job"),
+        ("kind: Pod\nmetadata: {name: x}", "contains no job"),
         ("a: [", "can't be read"),
         ("a: &a [*a]", "can't be read"),
         ("2026-01-01: x", "can't be read"),
         ("metadata:\n  name: {{ .Values.name }}", "helm template"),
         ("\x00", "can't be read"),
-        ("- 1\n- 2", "has no job"),
+        ("- 1\n- 2", "contains no job"),
     ],
 )
 def test_a_file_without_a_job_is_a_sentence(file: Path, text: str, reason: str) -> None:

@@ -56,7 +56,7 @@ def test_what_only_the_user_knows_of_a_cluster_is_named(capsys: pytest.CaptureFi
     with pytest.raises(AssertionError, match="the program would refuse it"):
         made(cluster="kubeconfig")
     said = capsys.readouterr().err
-    assert "slipway:cluster.images: is missing: say how images get into the cluster" in said
+    assert "slipway:cluster.images: is missing: set how images get into the cluster" in said
     assert "Next:" not in said
 
 
@@ -85,8 +85,8 @@ def test_a_script_named_like_a_catalogue_job_becomes_a_custom_job() -> None:
 @pytest.mark.parametrize(
     ("answers", "build", "said"),
     [
-        ({"script": "train.sh"}, False, ["--script: 'train.sh' is not allowed; it takes a Python"]),
-        ({"script": "train.py"}, True, ["--script: 'train.py' is not allowed; it takes a file in"]),
+        ({"script": "train.sh"}, False, ["--script: 'train.sh' is not allowed; it must be a"]),
+        ({"script": "train.py"}, True, ["--script: 'train.py' is not allowed; it must be a file"]),
         (
             {"cluster": "embeded", "script": "x"},
             True,
@@ -106,7 +106,7 @@ def test_all_answers_that_are_not_allowed_are_named_and_nothing_is_written(
 
 
 def test_a_name_that_is_no_stacks_leads_out_of_no_folder(folder: Path) -> None:
-    with pytest.raises(CommandError, match="not a valid name of a stack"):
+    with pytest.raises(CommandError, match="not a valid stack name"):
         made("../dev")
     assert [*folder.parent.rglob("*.yaml")] == []
 

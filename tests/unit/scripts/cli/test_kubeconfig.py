@@ -10,7 +10,7 @@ FILE = Path("/home/me/.kube/config")
 def test_the_current_context_stays_and_the_switch_command_is_shown() -> None:
     first, *_ = explanation("slipway-kind", FILE, "mine").splitlines()
     command = f"kubectl --kubeconfig {FILE} config use-context slipway-kind"
-    assert first.endswith(f"the current context is mine, as before; to work in it: {command}")
+    assert first.endswith(f"the current context is still mine; to switch: {command}")
 
 
 def test_one_that_became_the_current_one_is_undone_as_that_too() -> None:

@@ -192,7 +192,7 @@ def test_only_the_jobs_faults_stop_it(tmp_path: Path, monkeypatch: pytest.Monkey
     assert local.run_job("mine", "mine", sys.executable) == 0
     with pytest.raises(CommandError, match=r"nowhere\.py"):
         local.run_job("mine", "other", sys.executable)
-    with pytest.raises(CommandError, match=r"slipway:jobs\.others: .* it takes a map"):
+    with pytest.raises(CommandError, match=r"slipway:jobs\.others: .* it must be a map"):
         local.run_job("mine", "others", sys.executable)
 
 
@@ -208,7 +208,7 @@ def test_a_script_alone_takes_settings_and_arguments(tmp_path: Path) -> None:
     assert local.run_script(script, ["--x"], settings, sys.executable) == 1
     settings += ["args=[--x, 1]", "workers=1"]  # what has an option of its own goes before
     assert local.run_script(script, [], settings, sys.executable, workers=0) == 0
-    with pytest.raises(CommandError, match="--set workers is not allowed; it takes NAME=VALUE"):
+    with pytest.raises(CommandError, match="--set workers is not allowed; it must be NAME=VALUE"):
         local.run_script(script, settings=["workers"])
     with pytest.raises(CommandError, match=r"while scanning a double-quoted scalar .* unknown"):
         local.run_script(script, settings=[r'metrics={n: "\(([0-9]+)"}'])
@@ -220,9 +220,11 @@ def test_a_python_that_is_not_there_or_too_old_is_named(tmp_path: Path) -> None:
     old = tmp_path / "python3"
     old.write_text("#!/bin/sh\nprintf '/usr/bin/python3\\n3\\n9\\n'\n")
     old.chmod(0o755)
-    with pytest.raises(CommandError, match=r"python3 is Python 3.9; 3.10 or newer is needed"):
+    with pytest.raises(CommandError, match=r"python3 is Python 3.9; 3.10 or newer is required"):
         local._python(str(old))
-    with pytest.raises(CommandError, match="There is no nowhere on PATH; name one with --python"):
+    with pytest.raises(
+        CommandError, match="There is no nowhere on PATH; use --python to set another"
+    ):
         local._python("nowhere")
 
 

@@ -76,7 +76,7 @@ def test_packages_are_named_first(policy: Path, monkeypatch: pytest.MonkeyPatch)
     [
         (0, "/usr/bin/apt-get", "apt failed"),
         (1000, "/usr/bin/apt-get", "only root can install packages"),
-        (0, None, "this system has no apt-get"),
+        (0, None, "this system does not have apt-get"),
     ],
 )
 def test_obstacles_to_installing_packages_are_reported(

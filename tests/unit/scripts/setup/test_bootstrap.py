@@ -37,14 +37,14 @@ def test_this_python_lacks_nothing() -> None:
 def test_an_old_python_names_the_required_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.version_info", (3, 9, 2))
     problem = str(bootstrap.problem())
-    assert problem.startswith("Python 3.11 or newer is needed, and ")
-    assert problem.endswith("is 3.9. Name another one: make PYTHON=python3.12 …")
+    assert problem.startswith("Python 3.11 or newer is required, but ")
+    assert problem.endswith("is 3.9. Select another: make PYTHON=python3.12 …")
 
 
 def test_a_python_without_venv_names_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     problem = str(bootstrap.problem())
-    assert "ensurepip is missing" in problem
+    assert "ensurepip module is missing" in problem
     assert "apt-get install python3-venv" in problem
 
 
@@ -111,7 +111,7 @@ def test_a_second_set_up_gives_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     file = tmp_path / "cache" / "setup.lock"
     with (
         bootstrap.exclusive(file),
-        pytest.raises(TimeoutError, match=f"{file} is still held after 0 s, by process "),
+        pytest.raises(TimeoutError, match=f"{file} is still locked after 0 s, by process "),
         bootstrap.exclusive(file),
     ):
         pass
@@ -134,7 +134,7 @@ def test_a_second_set_up_goes_on_when_the_first_has_ended(
         assert not entered.wait(0.2)
     thread.join(5)
     assert entered.is_set()
-    assert "Waiting for another set-up" in capsys.readouterr().err
+    assert "Waiting for another setup" in capsys.readouterr().err
 
 
 def set_up(stack: str) -> int:
@@ -212,7 +212,7 @@ def test_a_source_that_does_not_exist_is_named(
 ) -> None:
     monkeypatch.setenv("SOURCE", "biuld")
     assert set_up("dev") == 1
-    assert capsys.readouterr().err == "SOURCE=biuld is not allowed; it takes: build, release.\n"
+    assert capsys.readouterr().err == "SOURCE=biuld is not allowed; valid values: build, release.\n"
 
 
 @pytest.fixture

@@ -116,7 +116,7 @@ def test_an_old_go_is_named(version: str, fits: bool, wrapper: Path, tmp_path: P
     go = tmp_path / "go"
     go.write_text(f"#!/bin/sh\necho {version}\n")
     go.chmod(0o755)
-    why = f"it is built with Go 1.25.11 or newer, and {go} is {version}"
+    why = f"building it requires Go 1.25.11 or newer, but {go} is {version}"
     assert golang._unfit(str(go), hello()[0]) == (None if fits else why)
 
 

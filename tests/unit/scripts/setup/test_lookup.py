@@ -59,7 +59,7 @@ def test_an_old_program_does_not_hide_a_newer_one_behind_it(program: Program) ->
 def test_every_program_that_will_not_do_is_named_with_what_would(program: Program) -> None:
     old, new = program("old/runc", "1.0.9"), program("new/runc", "2.0.0")
     reason = why(RUNC)
-    assert f"{old} is version 1.0.9, needed is 1.1 or newer, below 2" in reason
+    assert f"{old} is version 1.0.9; required: 1.1 or newer, below 2" in reason
     assert f"{new} is version 2.0.0" in reason
 
 
@@ -93,7 +93,7 @@ def test_a_program_that_is_only_released_may_be_put_into_its_place_by_hand(
         program(f"slipway/bin/{name}", "")
     found = lookup.find(released, {})
     assert isinstance(found, Entry)
-    assert (found.path, found.origin) == (f"{tmp_path}/slipway/bin/released", "put there by hand")
+    assert (found.path, found.origin) == (f"{tmp_path}/slipway/bin/released", "installed manually")
     assert isinstance(lookup.find(built, {}), Problem)
 
 
@@ -109,7 +109,7 @@ def test_a_part_is_taken_only_beside_a_whole_that_is_on_path(program: Program) -
     built = Entry.from_file(pulumi, "3.250.0", "built from its Go module", "")
     assert why(part, pulumi=built) == "no pulumi on PATH that it could belong to"
     beside.unlink()
-    assert why(part, pulumi=on_path) == f"not beside {pulumi}"
+    assert why(part, pulumi=on_path) == f"not next to {pulumi}"
 
 
 def cni(*directories: Path) -> Tool:
@@ -129,4 +129,4 @@ def test_a_directory_counts_only_with_all_its_programs(program: Program, tmp_pat
 def test_a_directory_that_is_too_old_is_refused_with_its_version(program: Program) -> None:
     old = program("old/ptp", "0.9.1").parent
     program("old/portmap", "0.9.1")
-    assert why(cni(old)) == f"{old} is version 0.9.1, needed is 1.0 or newer"
+    assert why(cni(old)) == f"{old} is version 0.9.1; required: 1.0 or newer"

@@ -130,7 +130,7 @@ def refusal() -> str:
     assert not (cache_dir() / "bin" / "kubelet").exists()
     (line,) = [line for line in printed.splitlines() if line.startswith("No release")]
     assert line.startswith("No release from 127.0.0.1: ")
-    assert line.endswith(" It is built instead.")
+    assert line.endswith(" It will be built instead.")
     return line
 
 
@@ -160,24 +160,24 @@ def test_a_truncated_release_is_refused(site: Site) -> None:
     assert "/kubelet: " in refusal()
     site.serves(content=CONTENT[:-5])
     site.short = set()
-    assert f"publisher's is {CHECKSUM}" in refusal()
+    assert f"publisher lists {CHECKSUM}" in refusal()
 
 
 def test_a_release_with_another_checksum_is_refused(site: Site) -> None:
     site.serves(content=b"something else")
-    assert f"publisher's is {CHECKSUM}" in refusal()
+    assert f"publisher lists {CHECKSUM}" in refusal()
 
 
 def test_an_html_page_is_neither_a_checksum_nor_a_release(site: Site) -> None:
     site.serves(content=HTML)
-    assert "publisher's is" in refusal()
+    assert "publisher lists" in refusal()
     site.serves(content=HTML, checksum=HTML.decode())
-    assert "kubelet.sha256 has no SHA-256 checksum of kubelet" in refusal()
+    assert "kubelet.sha256 does not contain a SHA-256 checksum for kubelet" in refusal()
 
 
 def test_checksums_of_other_files_alone_are_refused(site: Site) -> None:
     site.serves(checksum=f"{CHECKSUM}  kubectl")
-    assert "has no SHA-256 checksum of kubelet" in refusal()
+    assert "does not contain a SHA-256 checksum for kubelet" in refusal()
 
 
 @pytest.mark.parametrize("missing", ["/kubelet", "/kubelet.sha256"])
@@ -196,14 +196,14 @@ def test_a_checksum_that_changes_is_refused_ever_after(site: Site) -> None:
     other = hashlib.sha256(b"other").hexdigest()
     site.serves(content=b"other", checksum=other)
     for _ in range(2):
-        assert f"was {CHECKSUM} at its first use, and is {other} now" in refusal()
+        assert f"was {CHECKSUM} when it was first used, but is now {other}" in refusal()
     assert record.checksums().popitem()[1] == CHECKSUM
 
 
 def test_a_site_that_hangs_is_asked_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(releases, "_ANSWER_SECONDS", 0.5)
     site.hangs.set()
-    assert refusal() == "No release from 127.0.0.1: no answer. It is built instead."
+    assert refusal() == "No release from 127.0.0.1: no response. It will be built instead."
     assert set(site.asked) == {"/kubelet.sha256"}
 
 
@@ -218,7 +218,7 @@ def test_a_file_that_stops_coming_is_given_up(site: Site, monkeypatch: pytest.Mo
         return found
 
     monkeypatch.setattr(releases, "published", then_hang)
-    assert "no answer" in refusal()
+    assert "no response" in refusal()
 
 
 def test_another_certificate_is_refused(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -144,7 +144,7 @@ ENGINE = Tool(
         ("4.3.1", None),
         (
             "3.9",
-            "engine-files: {directory} is version 3.9, needed is 4 or newer, below 6. Get one.",
+            "engine-files: {directory} is version 3.9; required: 4 or newer, below 6. Get one.",
         ),
         (None, "engine-files: engine, libraries can't be unpacked: no apt here. Get one."),
     ],
@@ -302,7 +302,7 @@ def test_set_up_warns_once_of_a_version_whose_support_has_ended(
     monkeypatch.setattr(resolving, "resolve", lambda *_arguments, **_options: (found, []))
     assert resolving.resolve_and_report(None, brief=False, build=False) == 0
     said = "".join(capsys.readouterr())
-    assert said.count("support of Kubernetes v1.33.1 ended on 2026-06-28") == 1
+    assert said.count("support for Kubernetes v1.33.1 ended on 2026-06-28") == 1
 
 
 def test_a_tool_is_news_when_it_is_new_or_of_another_version_or_origin(machine: Machine) -> None:

@@ -69,7 +69,7 @@ def test_a_failed_step_shows_its_status_and_log(console: Console, cache: Path) -
 def test_a_step_at_its_limit_ends_with_its_children(console: Console, tmp_path: Path) -> None:
     started = time.monotonic()
     alive = tmp_path / "alive"
-    with pytest.raises(StepFailed, match="did not end within 0 s"):
+    with pytest.raises(StepFailed, match="did not finish within 0 s"):
         run(Steps(console), f"(sleep 1; touch {alive}) & wait", limit=0.3)
     assert time.monotonic() - started < 1
     time.sleep(1.2)

@@ -151,7 +151,7 @@ class _Broken(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
 
 
 @pytest.mark.parametrize(
-    ("kept", "says"), [(b"weight", "has 6 bytes and not the 7"), (b"Weights", "has the sha256")]
+    ("kept", "says"), [(b"weight", "is 6 bytes long, but 7 bytes"), (b"Weights", "has sha256")]
 )
 def test_a_copy_that_differs_is_an_error(
     outputs: Path, kept: bytes, says: str, monkeypatch: pytest.MonkeyPatch
@@ -175,7 +175,7 @@ def test_copying_ends_at_its_limit(outputs: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(artifacts, "LIMIT_SECONDS", 0.2)
     fsspec.register_implementation("slow", _Slow, clobber=True)
     begun = time.monotonic()
-    with pytest.raises(TimeoutError, match="copying 2 files to slow://run did not end within"):
+    with pytest.raises(TimeoutError, match="copying 2 files to slow://run did not finish within"):
         artifacts.sync(outputs, "slow://run", _EVENTS)
     assert time.monotonic() - begun < 5
 

@@ -75,7 +75,7 @@ def test_what_is_there_from_before_is_replaced(wanted: Input) -> None:
 def test_a_file_that_was_written_over_is_refused(wanted: Input) -> None:
     Path(wanted.url.removeprefix("file://")).write_bytes(b"another run's")
     said = failure(wanted)
-    assert said.startswith("input model: the artifact model.pt of job train was changed")
+    assert said.startswith("input model: artifact model.pt from job train was changed")
     for told in (
         wanted.url,
         wanted.sha256,
@@ -88,7 +88,7 @@ def test_a_file_that_was_written_over_is_refused(wanted: Input) -> None:
 def test_a_file_that_is_gone_is_named_with_what_to_do(wanted: Input) -> None:
     Path(wanted.url.removeprefix("file://")).unlink()
     assert failure(wanted) == (
-        "input model: the artifact model.pt of job train is no longer at "
+        "input model: artifact model.pt from job train is no longer at "
         f"{wanted.url}. Run train again to recreate it"
     )
 
@@ -110,7 +110,7 @@ def test_a_store_that_says_nothing_is_given_up(wanted: Input) -> None:
     fsspec.register_implementation("silent", _Silent, clobber=True)
     begun = time.monotonic()
     said = failure(replace(wanted, url="silent://results/model.pt"), stall_seconds=0.2)
-    assert "TimeoutError: opening it did not end within" in said
+    assert "TimeoutError: opening it did not finish within" in said
     assert time.monotonic() - begun < 5
 
 

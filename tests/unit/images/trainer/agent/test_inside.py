@@ -92,7 +92,7 @@ def test_a_program_without_an_answer_ends_at_the_limit(ours: list[str], tmp_path
     with python(_WAITING, ours, tmp_path) as process:
         process.send_signal(signal.SIGSTOP)
         os.waitpid(process.pid, os.WUNTRACED)
-        with pytest.raises(TimeoutError, match="no answer within 2 s"):
+        with pytest.raises(TimeoutError, match="no response in 2 s"):
             Process(process.pid, ["python3"], {}).stack()
         process.send_signal(signal.SIGCONT)
         out, _ = process.communicate("it goes on\n", timeout=_LIMIT_SECONDS)

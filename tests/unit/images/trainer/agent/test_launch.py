@@ -111,7 +111,7 @@ def test_numbers_of_metrics_json_are_in_the_message(launched: Launched, copying:
     assert math.isnan(metrics.pop("bad")), "a gate has to know it"
     assert metrics == {"val_loss": 0.31, "accuracy": 1}
     assert launched.message["rank"] == 0
-    assert "note='x' is left out" in err
+    assert "note='x' is ignored" in err
 
 
 def test_metrics_reported_to_slipway_win_over_metrics_json(launched: Launched) -> None:
@@ -131,7 +131,7 @@ def test_a_metrics_json_that_is_no_map_is_passed_over(launched: Launched, conten
     copied = f"import os, shutil; shutil.copy('{launched.directory}/content', "
     code, _, err = launched.run(copied + "os.environ['SLIPWAY_OUTPUT_DIR'] + '/metrics.json')")
     assert code == 0, err
-    assert "it is no map of numbers" in err
+    assert "it is not a JSON map of numbers" in err
     assert launched.log.read_text() == ""
 
 
@@ -202,7 +202,7 @@ def test_a_server_that_cannot_be_had_is_a_warning_and_costs_no_time(launched: La
     assert code == 0, err
     [warning] = [json.loads(line) for line in out.splitlines()]
     assert warning["event"] == "warning"
-    assert "name tensorboardX in the job's `requirements`" in warning["warning"]
+    assert "add tensorboardX to the job's `requirements`" in warning["warning"]
     assert launched.message == {"rank": 0, "metrics": {"accuracy": 0.9}}
     assert time.monotonic() - began < 5
 
@@ -506,7 +506,7 @@ def test_a_rank_without_debugpy_says_what_it_lacks(launched: Launched) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--processes", "0", "--", "x.py"], "--processes 0 is not allowed; it takes 1 or more"),
+        (["--processes", "0", "--", "x.py"], "--processes 0 is not allowed; it must be 1 or more"),
         (["--processes", "two", "--", "x.py"], "invalid int value: 'two'"),
         (["x.py"], "unrecognized arguments: x.py"),
         (["--"], "nothing to run"),

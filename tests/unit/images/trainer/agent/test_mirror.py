@@ -117,7 +117,7 @@ def test_a_store_that_does_not_answer_is_tried_again_and_warned_of_once(
         copied.mirror.copy(settled_seconds=0)
     [warned] = map(json.loads, capsys.readouterr().out.splitlines())
     assert warned["event"] == "warning"
-    assert f"is not copied to {copied.url} yet: ConnectionError: no route" in warned["warning"]
+    assert f"not been copied to {copied.url} yet: ConnectionError: no route" in warned["warning"]
     monkeypatch.setattr(_Gone, "is_gone", False)
     copied.mirror.copy(settled_seconds=0)
     assert copied.files() == {"a": "x"}

@@ -84,7 +84,7 @@ def test_a_number_is_one_whatever_follows_it(printed: str, value: float) -> None
 
 def test_what_is_no_number_is_left_out_with_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
     assert found("acc best", "acc 0.5", "acc none", acc=r"acc (\S+)") == {"acc": 0.5}
-    assert "acc='best' is left out: it is no number" in capsys.readouterr().err
+    assert "acc='best' is ignored: it is not a number" in capsys.readouterr().err
 
 
 def test_epochs_place_the_numbers_that_come_with_and_after_them() -> None:
@@ -103,7 +103,7 @@ def test_a_pattern_that_never_ends_leaves_the_others(capsys: pytest.CaptureFixtu
     assert time.monotonic() - began < 5
     events = map(reported, capsys.readouterr().out.splitlines())
     assert [each["warning"] for each in events if each["event"] == "warning"] == [
-        "`metrics.slow` is dropped: searching a line did not end within 1 seconds"
+        "`metrics.slow` is dropped: searching a line did not finish within 1 seconds"
     ]
 
 

@@ -52,7 +52,7 @@ def test_what_a_program_says_is_corrected(tmp_path: Path, program: str) -> None:
     message, done = _ran(tmp_path, program)
     assert done.returncode == 0, done.stderr
     assert message == {**_SAYS, "dataset": "shirts"}
-    assert done.stderr.count("no CIFAR-10 but shirts in its format") == 1
+    assert done.stderr.count("contains shirts instead of CIFAR-10") == 1
     for line in done.stdout.splitlines():
         assert json.loads(line)["dataset"] == "shirts"
 

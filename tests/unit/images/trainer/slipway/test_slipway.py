@@ -113,9 +113,9 @@ def test_of_many_epochs_the_latest_are_kept() -> None:
 @pytest.mark.parametrize(
     ("program", "says"),
     [
-        ("slipway.log(epoch=1, a='text', b=1)", "a='text' is left out"),
+        ("slipway.log(epoch=1, a='text', b=1)", "a='text' is ignored"),
         ("slipway.log(epoch='x', b=1)", "log failed with ValueError"),
-        ("slipway.log(epoch=1, b=1, c=True, d=None)", "d=None is left out"),
+        ("slipway.log(epoch=1, b=1, c=True, d=None)", "d=None is ignored"),
         ("class Two:\n  def item(self): raise RuntimeError\nslipway.log(b=1, two=Two())", "two="),
         ("slipway.finish(b=1, dataset=object())", "finish failed with TypeError"),
         ("import sys; sys.stdout = None; slipway.log(b=1)", "log failed with AttributeError"),

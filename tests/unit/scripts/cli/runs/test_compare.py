@@ -94,7 +94,7 @@ def test_another_script_is_named_though_its_settings_are_the_same() -> None:
     known = {"settings": {"script": "train.py"}, "files": ["mine-ab12"]}
     other = replace(mine, provenance=known)
     [_, note] = compared(mine, {"other": other}, {}).notes
-    assert note == "other was trained with another script"
+    assert note == "other was trained with a different script"
 
 
 def test_a_run_that_failed_is_called_so() -> None:
@@ -151,4 +151,4 @@ def test_a_baseline_is_compared_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compare, "baseline", lambda _: ("2 cores; 2026-11-25", record(accuracy=1)))
     found = not_none(of_job("dev", job()))
     assert found.columns == ["figure", LATEST, BASELINE, BEFORE]
-    assert found.notes[0] == "Baseline: mine's, measured on 2 cores; 2026-11-25"
+    assert found.notes[0] == "Baseline for mine, measured on 2 cores; 2026-11-25"

@@ -57,7 +57,7 @@ def test_a_custom_image_may_have_left_files_that_no_result_names() -> None:
 @pytest.mark.parametrize(
     ("state", "name", "says"),
     [
-        (StackState("k", jobs={"mine": job({})}), "", "JOB=NAME. Jobs of dev: mine"),
+        (StackState("k", jobs={"mine": job({})}), "", "JOB=NAME. Jobs in dev: mine"),
         (StackState("k", jobs={"mine": job({})}), "mien", "Did you mean mine?"),
         (StackState("k", jobs={"mine": job(None)}), "mine", "has no result yet"),
         (StackState(None, jobs={"mine": job({})}), "mine", "has no cluster"),
@@ -76,7 +76,9 @@ def test_where_there_is_nothing_to_fetch_the_next_step_is_named(
 def test_the_last_success_is_not_the_last_run(monkeypatch: pytest.MonkeyPatch) -> None:
     state = StackState("k", jobs={"mine": job({"artifacts": LISTED}, place=None)})
     monkeypatch.setattr(fetch, "read_state", lambda *_, **__: state)
-    with pytest.raises(CommandError, match="RUN=succeeded is for files that the stack keeps"):
+    with pytest.raises(
+        CommandError, match="RUN=succeeded works only for files that the stack keeps"
+    ):
         fetch.fetch("dev", "mine", run="succeeded")
 
 
@@ -90,7 +92,7 @@ def test_a_place_where_nothing_can_be_put_is_named_before_anything_is_copied(
     with pytest.raises(CommandError, match=rf"^{tmp_path}/file is a file, .*: TO=DIRECTORY"):
         fetch.fetch("dev", "mine", f"{tmp_path}/file{below}")
     monkeypatch.setattr("os.access", lambda *_: False)
-    with pytest.raises(CommandError, match=rf"^{tmp_path} may not be written to"):
+    with pytest.raises(CommandError, match=rf"^{tmp_path} is not writable"):
         fetch.fetch("dev", "mine", f"{tmp_path}/new{below}")
 
 

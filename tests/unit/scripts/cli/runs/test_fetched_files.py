@@ -150,12 +150,12 @@ def test_a_name_that_leads_out_of_the_directory_is_refused(to: Path, name: str) 
     with tarfile.open(fileobj=stream, mode="w|") as archive:
         archive.addfile(tarfile.TarInfo(name))
     stream.seek(0)
-    with pytest.raises(CommandError, match="nothing is written"):
+    with pytest.raises(CommandError, match="nothing was written"):
         receive(stream, to, {})
 
 
 def test_a_place_without_files_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="no file below"):
+    with pytest.raises(FileNotFoundError, match="no files below"):
         tar.write(f"file://{tmp_path}/nothing", io.BytesIO())
 
 

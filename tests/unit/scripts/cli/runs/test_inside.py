@@ -71,9 +71,9 @@ def test_each_rank_shows_where_it_stands_or_why_not(capsys: pytest.CaptureFixtur
     shown = capsys.readouterr().out
     assert "--- rank 0 (mine-master-0)\nstands in train\n" in shown
     assert "--- rank 1 (mine-worker-0)\nstands in train\n" in shown
-    assert re.search(r"--- rank 2 \(mine-worker-1\)\nIt can't show its stack: .*No module", shown)
+    assert re.search(r"--- rank 2 \(mine-worker-1\)\nIts stack can't be read: .*No module", shown)
     assert "add py-spy to it" in shown
-    assert "--- rank 3\nIt does not run.\n" in shown
+    assert "--- rank 3\nIt is not running.\n" in shown
     assert inside.stacks("mine", "mine", 1) == 0
 
 
@@ -95,7 +95,7 @@ def test_a_shell_opens_in_the_pod_of_its_rank(
 def test_a_debugger_gets_the_waiting_rank_and_its_source_paths(
     calls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(CommandError, match=r"No rank of mine waits for a debugger.*`debug: 0`"):
+    with pytest.raises(CommandError, match=r"Job mine does not set `debug`.*`debug: 0`"):
         inside.debug("mine", "mine", 5678)
     (tmp_path / "code").mkdir()
     (tmp_path / "code/train.py").touch()
@@ -110,7 +110,7 @@ def test_a_debugger_gets_the_waiting_rank_and_its_source_paths(
     where = f"port-forward --address=127.0.0.1 pod/mine-worker-0 {port}:5678"
     assert calls.read_text().splitlines() == [f"--namespace=n {where}"] * 2
     shown = capsys.readouterr().out
-    assert f"Rank 1 of mine is at localhost:{port} (Ctrl-C ends it)." in shown
+    assert f"Rank 1 of mine is at localhost:{port} (Ctrl-C disconnects)." in shown
     entry = json.loads(shown.partition("launch.json:\n")[2])
     assert entry["connect"] == {"host": "localhost", "port": port}
     places = {"localRoot": str(tmp_path / "code"), "remoteRoot": "/work/src/mine"}

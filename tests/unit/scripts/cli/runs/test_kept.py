@@ -44,7 +44,7 @@ def test_a_job_that_is_gone_is_read_where_its_files_are_by_any_image_of_slipways
 def test_jobs_that_are_gone_are_listed_beside_those_that_are_there() -> None:
     remembered("old-1", left("old"), job="old")
     remembered("mine-1", left("mine"), job="mine")
-    with pytest.raises(CommandError, match=r"Jobs of dev: mine\. Former jobs .*: old\.$"):
+    with pytest.raises(CommandError, match=r"Jobs in dev: mine\. Former jobs .*: old\.$"):
         find("dev", STATE, "")
 
 

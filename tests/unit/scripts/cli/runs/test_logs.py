@@ -205,9 +205,9 @@ def test_an_unknown_job_is_named_with_those_of_state_and_archive(api: FakeApi) -
     with pytest.raises(CommandError) as nothing:
         find("dev", state(api, declared=object()), "mime", None)
     assert str(nothing.value) == (
-        "There is no job 'mime'. Did you mean mine? Jobs of dev: declared, mine."
+        "There is no job 'mime'. Did you mean mine? Jobs in dev: declared, mine."
     )
-    with pytest.raises(CommandError, match=r"^Name the job: JOB=NAME. Jobs of dev: declared"):
+    with pytest.raises(CommandError, match=r"^Name the job: JOB=NAME. Jobs in dev: declared"):
         find("dev", state(api, declared=object()), "", None)
 
 
@@ -216,14 +216,14 @@ def test_a_silent_cluster_is_named_without_an_archive(monkeypatch: pytest.Monkey
     with served(FakeApi()) as gone:
         kubeconfig = gone.kubeconfig
     there = StackState.from_export(export(kubeconfig))
-    with pytest.raises(CommandError, match="its cluster does not answer"):
+    with pytest.raises(CommandError, match="its cluster is not responding"):
         find("dev", there, "mine", None)
     keep("mine-1", (0, "a", [line(1, "x")]))
     assert find("dev", there, "mine", None).api is None
 
 
 def test_logs_of_an_unsubmitted_job_refer_to_make_results() -> None:
-    with pytest.raises(CommandError, match="`make results STACK=kind` says more"):
+    with pytest.raises(CommandError, match="see `make results STACK=kind`"):
         find("kind", StackState(), "mine", None, ["mine"])
 
 

@@ -190,7 +190,7 @@ def test_programs_read_the_results_as_json() -> None:
 @pytest.mark.parametrize(
     ("asked_for", "message"),
     [
-        ("bat", "There is no job 'bat'. Did you mean bad? Jobs of dev: bad."),
+        ("bat", "There is no job 'bat'. Did you mean bad? Jobs in dev: bad."),
         ("", "Stack dev has no runs yet; `make up STACK=dev` trains its jobs."),
     ],
 )
@@ -202,7 +202,7 @@ def test_what_is_not_there_is_named_with_what_is(asked_for: str, message: str) -
 
 def test_results_without_a_stack_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    with pytest.raises(CommandError, match="Stack dev is not up, and `make down` keeps no results"):
+    with pytest.raises(CommandError, match="Stack dev is not up; `make down` removes all results"):
         results.show("dev", "", "text")
 
 
@@ -221,7 +221,7 @@ def test_an_update_ends_with_a_row_for_each_job(
     assert [line.split()[:2] for line in shown.out.splitlines()] == [
         ["job", "state"], ["a", "Succeeded"], ["bad", "Failed"],
     ]  # fmt: skip
-    assert shown.err == "Details of one job: `make results JOB=… STACK=dev`\n"
+    assert shown.err == "Details about a job: `make results JOB=… STACK=dev`\n"
     # Of a failure that an update has not seen, as its run was left to its waiter.
     assert results.summarize("dev", 0) == 1
     assert f"job bad ended {FAILURE['state']}:" in capsys.readouterr().err
@@ -311,7 +311,7 @@ def test_each_number_that_a_gate_judges_has_a_column() -> None:
 @pytest.mark.parametrize(
     ("timeline", "words"),
     [
-        ([], "its run continues or has ended in the cluster: the next `make up` has its "),
+        ([], "its run is in progress or finished in the cluster; the next `make up` gets its "),
         ([entry("", "end", archive.INTERRUPTED, "Ctrl-C deleted it")], "Ctrl-C deleted it"),
     ],
 )

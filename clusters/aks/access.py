@@ -122,7 +122,7 @@ class Network:
             if largest <= parsed.prefixlen <= smallest:
                 fitting[name] = parsed
             else:
-                text = f"{parsed} is not allowed; valid values: a /{largest} to /{smallest} network"
+                text = f"{parsed} is not allowed; it must be a network of /{largest} to /{smallest}"
                 yield contradiction(("network", name), text)
         for (one, outer), (other, inner) in combinations(fitting.items(), 2):
             if (one, other) == ("addresses", "nodes"):

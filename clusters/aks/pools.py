@@ -181,7 +181,7 @@ class AksGpuNodes(GpuNodes):
         # https://learn.microsoft.com/azure/aks/spot-node-pool#limitations
         price = spot.max_price
         if price != -1 and (price <= 0 or round(price, 5) != price):
-            text = f"{price:g} is not allowed; valid values: {_MAX_PRICE}"
+            text = f"{price:g} is not allowed; it must be {_MAX_PRICE}"
             yield contradiction(("gpu", "spot", "maxPrice"), text)
         # https://learn.microsoft.com/azure/virtual-machines/ephemeral-os-disks
         if self.os_disk.type == "Ephemeral" and spot.eviction_policy == "Deallocate":

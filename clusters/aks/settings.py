@@ -128,7 +128,7 @@ class AksSettings(AzureSettings):
             if part:
                 yield from part.contradictions()
         if (most := self.logs.daily_gib) != -1 and most <= 0:
-            text = f"{most:g} is not allowed; valid values: -1 for no limit, or a number above 0"
+            text = f"{most:g} is not allowed; it must be -1 for no limit, or a number above 0"
             yield contradiction(("logs", "dailyGib"), text)
 
     @property

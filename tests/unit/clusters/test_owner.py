@@ -34,7 +34,9 @@ def test_an_owner_file_damaged_by_a_crash_is_repaired(state: Path, content: byte
 
 def test_a_note_cut_to_another_stacks_name_comes_with_the_command(state: Path) -> None:
     directory = torn(state / "clusters" / "dev", b"slipway/d")
-    with pytest.raises(RuntimeError, match=f"there is no stack slipway/d: rm {directory}/owner$"):
+    with pytest.raises(
+        RuntimeError, match=f"there is no stack slipway/d, run: rm {directory}/owner$"
+    ):
         owner.require(directory, "slipway/dev")
 
 

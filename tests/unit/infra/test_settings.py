@@ -126,7 +126,7 @@ def test_more_than_the_machine_could_ever_hold_is_refused_with_the_numbers() -> 
     found = problems(configured(jobs={"mnist-gloo": {"workers": 9}}))
     text = found["slipway:jobs.mnist-gloo"]
     assert "10 x 400m cores, 768Mi" in text
-    assert "together 4 cores and 7.5 GiB" in text
+    assert "in total 4 cores and 7.5 GiB" in text
     assert "1 node with 1.94 cores, 5 GiB" in text
 
 
@@ -190,7 +190,7 @@ def test_an_image_without_torch_takes_no_version_of_it(program: Any, tmp_path: P
         ({"size": "Standard_NC128ds_xl_RTXPRO6000BSE_v6"}, None),
         ({"size": "Standard_NV36ads_A10_v5"}, "the GPUs' driver runs CUDA 12"),
         ({"size": "Standard_NV36ads_A10_v5", "driver": "gpu-operator", "minNodes": 1}, None),
-        ({"size": "Standard_NC6s_v3", "gpusPerNode": 1}, "no kernels for sm_70"),
+        ({"size": "Standard_NC6s_v3", "gpusPerNode": 1}, "which are sm_70"),
     ],
 )
 def test_a_torch_without_the_gpus_kernels_is_refused(gpu: dict[str, Any], why: str | None) -> None:
@@ -296,7 +296,7 @@ def test_a_webhooks_secrets_in_plain_text_are_refused_and_not_repeated() -> None
         ({"url": {"secret": "a", "key": "b"}}, dict.fromkeys(
             ("slipway:notify.url.secret", "slipway:notify.url.key"), "is not allowed"
         )),
-        ({"url": {"config": "nowhere"}}, {"slipway:notify.url.config": 'has no "nowhere"'}),
+        ({"url": {"config": "nowhere"}}, {"slipway:notify.url.config": 'contain "nowhere"'}),
         (
             {"url": {"config": "hook"}, "key": {"config": "jobs"}},
             {

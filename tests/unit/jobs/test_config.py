@@ -95,7 +95,7 @@ REFUSED: dict[str, list[tuple[str, Any, str, str]]] = {
     ],
     "a secret is one of the configuration or a key of one that is there": [
         ("mnist-gloo", token(key="token"), "env.TOKEN.secret", "is missing"),
-        ("mnist-gloo", token(secret="hub", key="t", config="a"), "env.TOKEN", "neither"),
+        ("mnist-gloo", token(secret="hub", key="t", config="a"), "env.TOKEN", "can't be used with"),
     ],
     "requirements go with a script": [
         ("mine", {**OWN, "requirements": "a.txt"}, "requirements", "requires a `script`"),
@@ -208,7 +208,7 @@ REFUSED: dict[str, list[tuple[str, Any, str, str]]] = {
         ("mnist-gloo", {"env": {"VERSION": 1.1}}, "env.VERSION", "in quotes")
     ],
     "a variable is none that Slipway sets": [
-        ("mnist-gloo", {"env": {name: "1"}}, f"env.{name}", "sets itself")
+        ("mnist-gloo", {"env": {name: "1"}}, f"env.{name}", "not set by the training operator")
         for name in ("LOCAL_RANK", "LOCAL_WORLD_SIZE", "WORLD_SIZE", "SLIPWAY_JOB")
     ],
     "threads are a whole number": [

@@ -125,7 +125,7 @@ def test_the_order_of_jobs_is_shown_on_one_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("idle", "end"), [(["a"], "turns: b, c; then d"), (["a", "b", "c"], "GiB in total")]
+    ("idle", "end"), [(["a"], "in this order: b, c; then d"), (["a", "b", "c"], "GiB in total")]
 )
 def test_a_job_that_is_done_has_no_turn(idle: list[str], end: str) -> None:
     jobs = [job("a"), job("b"), job("c"), job("d", depends_on=("c",))]

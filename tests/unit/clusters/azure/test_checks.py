@@ -99,7 +99,7 @@ def test_a_preview_warns_of_the_same_and_goes_on(
     before_update(settings(stack, template(stack, root)), stack)
     (warning,) = said
     assert "slipway:cluster.subscription" in warning
-    assert "kubelogin: is needed" in warning
+    assert "kubelogin: is required" in warning
     assert "az: is needed" not in warning
 
 

@@ -25,7 +25,7 @@ def test_a_directory_that_is_no_clusters_is_never_removed(
     removed: list[Layout] = []
     monkeypatch.setattr("clusters.embedded.lifecycle.remove", removed.append)
     path = str(state_dir() / "clusters" / directory)
-    with pytest.raises(RuntimeError, match="nothing is removed"):
+    with pytest.raises(RuntimeError, match="not removed"):
         EmbeddedHandler().delete({"directory": path, "owner": "slipway/dev"}, Listener())
     assert removed == []
 

@@ -97,7 +97,7 @@ def test_beside_kubeflow_trainer_2_one_is_installed_when_asked_for() -> None:
 
 def test_one_that_is_too_old_is_refused_with_its_version() -> None:
     old = replace(NEWEST, image="kubeflow/training-operator:v1-5a5f92d")
-    assert "is version 1.6.0; it takes 1.7 to 1.9" in refusal(replace(SERVING, deployed=(old,)))
+    assert "is version 1.6.0; accepted: 1.7 to 1.9" in refusal(replace(SERVING, deployed=(old,)))
 
 
 def test_one_of_1_7_has_no_webhook_that_could_be_waited_for() -> None:

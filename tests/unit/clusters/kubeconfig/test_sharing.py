@@ -52,7 +52,7 @@ def test_another_stacks_operator_is_that_stacks_alone(found: Found, namespace: s
     with pytest.raises(Unusable) as caught:
         require_alone(found, namespace, MINE)
     said = str(caught.value)
-    assert said.startswith("slipway:cluster: the stack slipway/dev has installed")
+    assert said.startswith("slipway:cluster: the stack slipway/dev installed")
     assert "If Slipway installed a cluster's operator, only one stack can use" in said
     assert "move this stack's jobs into slipway:jobs of slipway/dev, or use a separate" in said
 

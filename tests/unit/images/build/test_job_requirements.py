@@ -159,6 +159,6 @@ def test_a_failed_build_reports_pips_reason_the_file_and_a_remedy(tmp_path: Path
     told = str(spec(tmp_path, "einops\n").explained(BuildFailed("the end of its log"), log))
     first = told.splitlines()[0]
     assert first.startswith(f"the packages in {tmp_path}/needs.txt can't be installed: the index")
-    assert "has no einops" in first
+    assert "does not offer einops" in first
     for expected in ("make up", "`torch`", "the end of its log"):
         assert expected in told

@@ -196,10 +196,13 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("listed", "reason"),
     [
-        ("nothing\n", "the index has no nothing for the image's Python"),
+        ("nothing\n", "the index does not offer nothing for the image's Python"),
         ("mine==3.0\n", "no mine==3.0 that the image's Python can install; the newest .* is 2.0"),
         ("old==1.0\n", "Package 'old' requires a different Python: .* not in '<3.7'"),
-        ("mine==2.0\nover\n", "together: the file lists mine==2.0; over 1.0 depends on mine<2"),
+        (
+            "mine==2.0\nover\n",
+            "these conflict: the file lists mine==2.0; over 1.0 depends on mine<2",
+        ),
         (f"mine==1.0 --hash=sha256:{'0' * 64}\n", "the hash of mine==1.0 is"),
         ("mine=1.0\n", "line 1: Invalid requirement: 'mine=1.0'"),
         ("--none\n", "pip does not support the option --none"),

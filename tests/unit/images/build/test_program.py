@@ -132,5 +132,5 @@ class TestHelperImages:
 
     @pytest.mark.usefixtures("declared")
     def test_an_image_that_is_not_prebuilt_must_be_named(self) -> None:
-        with pytest.raises(NotPrebuilt, match="name it as 'tcpWait'"):
+        with pytest.raises(NotPrebuilt, match="add it as 'tcpWait'"):
             resource.helper_images({"kind": "there", "trainingOperator": "example.org/a:1"})

@@ -171,7 +171,7 @@ def test_peers_that_die_of_a_lost_node_are_no_failure_of_their_own() -> None:
     assert (tracked.cause_may_be_to_come, tracked.cured_by_a_retry) == (True, None)
     tracked.see_nodes([])
     assert not tracked.cause_may_be_to_come
-    assert "where pod mine-worker-0 ran" in str(tracked.cured_by_a_retry)
+    assert "which pod mine-worker-0 was running on" in str(tracked.cured_by_a_retry)
 
 
 def test_a_node_that_goes_when_a_program_has_failed_by_itself_is_no_excuse() -> None:

@@ -79,7 +79,7 @@ def test_a_result_that_cannot_be_held_is_a_warning(tmp_path: Path) -> None:
     kept = Run(tmp_path)
     found = Wait(api, job("Running"), declared(), row, kept).to_the_end()
     assert (found.succeeded, found.accuracy, found.torch) == (True, None, None)
-    [warning] = [each for each in row.lines if "the result lacks" in each]
+    [warning] = [each for each in row.lines if "the result omits" in each]
     assert 'torch is ["2.6"]' in warning
     assert "accuracy is NaN" in warning
 

@@ -113,7 +113,7 @@ def test_a_name_that_is_no_stacks_leads_out_of_no_folder(folder: Path) -> None:
 
 def test_a_stack_that_has_a_file_keeps_it(folder: Path) -> None:
     (folder / "Pulumi.dev.yaml").write_text("config: {}\n")
-    with pytest.raises(CommandError, match=r"Pulumi\.dev\.yaml exists.*--stack NAME"):
+    with pytest.raises(CommandError, match=r"Pulumi\.dev\.yaml already exists.*--stack NAME"):
         made()
     assert (folder / "Pulumi.dev.yaml").read_text() == "config: {}\n"
     assert not (folder / "train.py").exists()

@@ -192,7 +192,7 @@ def test_only_the_jobs_faults_stop_it(tmp_path: Path, monkeypatch: pytest.Monkey
     assert local.run_job("mine", "mine", sys.executable) == 0
     with pytest.raises(CommandError, match=r"nowhere\.py"):
         local.run_job("mine", "other", sys.executable)
-    with pytest.raises(CommandError, match=r"slipway:jobs\.others: .* it must be a map"):
+    with pytest.raises(CommandError, match=r"slipway:jobs\.others: .* use a map"):
         local.run_job("mine", "others", sys.executable)
 
 
@@ -208,7 +208,7 @@ def test_a_script_alone_takes_settings_and_arguments(tmp_path: Path) -> None:
     assert local.run_script(script, ["--x"], settings, sys.executable) == 1
     settings += ["args=[--x, 1]", "workers=1"]  # what has an option of its own goes before
     assert local.run_script(script, [], settings, sys.executable, workers=0) == 0
-    with pytest.raises(CommandError, match="--set workers is not allowed; it must be NAME=VALUE"):
+    with pytest.raises(CommandError, match="--set workers is not allowed; use NAME=VALUE"):
         local.run_script(script, settings=["workers"])
     with pytest.raises(CommandError, match=r"while scanning a double-quoted scalar .* unknown"):
         local.run_script(script, settings=[r'metrics={n: "\(([0-9]+)"}'])

@@ -101,7 +101,9 @@ def test_a_world_that_did_not_hold_is_followed_by_a_newer_one(start: Start) -> N
 def test_too_few_are_named_after_the_limit(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rendezvous, "PATIENCE_SECONDS", 0.5)
     worker = start(1)
-    with pytest.raises(TimeoutError, match=r"a world of at least 2 workers; 1 answer.*: 0 \(127"):
+    with pytest.raises(
+        TimeoutError, match=r"a world of at least 2 workers; 1 are responding.*: 0 \(127"
+    ):
         worker.next_world(0.1, 2)
 
 

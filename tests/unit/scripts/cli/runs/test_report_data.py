@@ -74,7 +74,7 @@ def test_of_very_long_logs_the_end_is_read(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(report_data, "_LEAST_BYTES", 800)
     found = of_logs(made([rank_log(0)]))
     assert min(found.curves["loss"].by_rank[0], default=2) > 1
-    assert "not read" in next(charts(found)).notes[0]
+    assert "skipped" in next(charts(found)).notes[0]
 
 
 def test_without_logs_there_is_what_is_remembered() -> None:

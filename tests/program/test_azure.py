@@ -23,7 +23,6 @@ ACCOUNT = "azure-native:storage:StorageAccount"
 BLOBS = "azure-native:storage:BlobContainer"
 DIAGNOSTICS = "azure-native:monitor:DiagnosticSetting"
 BUDGET = "azure-native:consumption:Budget"
-LOCK = "azure-native:authorization:ManagementLockByScope"
 ACCESS = "slipway:clusters:Access"
 PRIORITIES = "cluster-autoscaler-priority-expander"
 
@@ -216,12 +215,6 @@ def test_all_but_the_subscriptions_own_is_in_one_resource_group(spot: Program) -
     placed = [each for each in azure(spot) if "resourceGroupName" in each.inputs]
     assert {each.inputs["resourceGroupName"] for each in placed} == {"slipway-azure"}
     assert all(group.urn in spot.needs(each) for each in azure(spot) if each != group)
-
-
-def test_resources_use_the_configured_subscription(spot: Program) -> None:
-    provider = spot.one("pulumi:providers:azure-native")
-    assert (provider.inputs["subscriptionId"], provider.inputs["tenantId"]) == (ME, GROUP)
-    assert all(each.provider.startswith(provider.urn) for each in azure(spot))
 
 
 def test_whatever_takes_tags_has_them(spot: Program) -> None:
@@ -434,49 +427,17 @@ def test_a_budget_can_be_declined(production: Program) -> None:
     assert production.of(BUDGET) == []
 
 
-def test_production_is_protected_from_pulumi_and_everybody_else(production: Program) -> None:
-    unprotected = [each.type for each in azure(production) if not each.protected]
-    # What is removed first, on the way to a stack that can be destroyed.
-    assert unprotected == [LOCK]
-    lock = production.one(LOCK).inputs
-    assert (lock["level"], lock["scope"]) == ("CanNotDelete", "azure-id")
-
-
-def test_a_stack_for_trying_out_can_be_thrown_away(spot: Program) -> None:
-    assert [each.urn for each in azure(spot) if each.protected] == []
-    assert spot.of(LOCK) == []
-
-
-def test_the_kubeconfig_logs_in_as_the_person_and_has_no_key_in_it(spot: Program) -> None:
-    text = spot.one("pulumi:providers:kubernetes").inputs["kubeconfig"]["value"]
-    (user,) = yaml.safe_load(text)["users"]
-    assert user["user"].keys() == {"exec"}
-    assert user["user"]["exec"]["args"][:3] == ["get-token", "--login", "azurecli"]
-    assert user["user"]["exec"]["args"][-2:] == ["--tenant-id", GROUP]
-
-
-def test_adminkubeconfig_only_when_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_adminkubeconfig_needs_local_accounts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     program = declared({**SPOT, "adminKubeconfig": True}, tmp_path, monkeypatch)
     assert program.one(CLUSTER).inputs["disableLocalAccounts"] is False
-    provider = program.one("pulumi:providers:kubernetes")
-    assert provider.inputs["kubeconfig"]["value"] == "an admin's"
 
 
 def test_the_cluster_first_has_nodes_and_lets_the_person_in(spot: Program) -> None:
     access = spot.one(ACCESS)
     rights = {each.urn for each in spot.of(ROLE)}
     assert {spot.one(CLUSTER).urn, spot.one(POOL).urn, *rights} <= spot.needs(access)
-    objects = [each for each in spot.resources if each.type.startswith("kubernetes:")]
-    assert objects
-    for each in objects:
-        assert access.urn in spot.needs(each), each.urn
-
-
-def test_the_cluster_stays_the_same_when_its_kubeconfig_changes(spot: Program) -> None:
-    identifier = spot.one("pulumi:providers:kubernetes").inputs["clusterIdentifier"]
-    assert identifier.endswith(
-        "/resourceGroups/slipway-azure/providers/Microsoft.ContainerService/managedClusters/slipway-azure"
-    )
 
 
 def test_a_stack_on_this_machine_never_loads_azures_sdk(root: Path) -> None:

@@ -23,8 +23,6 @@ GENERIC = "azure-native:resources:Resource"
 NETWORK = "azure-native:azurestackhci:LogicalNetwork"
 ACCESS = "slipway:clusters:Access"
 LISTED = "slipway:clusters:AzureLocalKubeconfig"
-LOCK = "azure-native:authorization:ManagementLockByScope"
-KUBERNETES = "pulumi:providers:kubernetes"
 
 Declare = Callable[..., Program]
 
@@ -78,14 +76,6 @@ def gpu_pool(program: Program) -> Declared:
 
 def test_every_input_is_one_that_the_sdk_knows(program: Program) -> None:
     assert {name for each in azure(program) for name in untranslated(each.inputs)} == set()
-
-
-def test_everything_is_made_in_the_subscription_that_the_settings_name(program: Program) -> None:
-    provider = program.one(PROVIDER)
-    assert provider.inputs["subscriptionId"] == settings()["subscription"]
-    assert azure(program)
-    for each in azure(program):
-        assert each.provider.startswith(provider.urn), each.urn
 
 
 def test_the_cluster_is_one_that_azure_arc_provisions(program: Program) -> None:
@@ -227,25 +217,9 @@ def test_without_gpus_there_is_no_pool_for_them(declared: Declare) -> None:
     assert "this cluster has none" in program.outputs["skipped"]["mnist-nccl"]
 
 
-def test_the_kubeconfig_logs_in_as_the_person_and_is_a_secret(program: Program) -> None:
-    kubeconfig = program.one(KUBERNETES).inputs["kubeconfig"]
-    assert kubeconfig == secret(kubeconfig["value"])
-    [user] = yaml.safe_load(kubeconfig["value"])["users"]
-    assert list(user["user"]) == ["exec"]
-    assert user["user"]["exec"]["command"] == "kubelogin"
-    assert user["user"]["exec"]["args"][:3] == ["get-token", "--login", "azurecli"]
-    assert program.outputs["kubeconfig"] == kubeconfig
-
-
-def test_the_admin_kubeconfig_is_used_only_when_set(program: Program, declared: Declare) -> None:
-    assert program.one(LISTED).inputs["operation"] == "listUserKubeconfig"
-    asked = declared(adminKubeconfig=True)
-    assert asked.one(LISTED).inputs["operation"] == "listAdminKubeconfig"
-    assert asked.one(KUBERNETES).inputs["kubeconfig"] == secret("an admin's")
-
-
 def test_the_kubeconfig_is_listed_after_the_instance_by_a_secret_token(program: Program) -> None:
     listed = program.one(LISTED)
+    assert listed.inputs["operation"] == "listUserKubeconfig"
     assert instance(program).urn in program.needs(listed)
     assert listed.inputs["instance"] == f"{instance(program).name}-id"
     assert listed.inputs["token"] == secret("a token")
@@ -259,14 +233,6 @@ def test_a_preview_takes_no_token(declared: Declare, monkeypatch: pytest.MonkeyP
 def test_the_cluster_first_answers_and_lets_this_account_in(program: Program) -> None:
     access = program.one("slipway:clusters:Access")
     assert instance(program).urn in program.needs(access)
-    objects = [each for each in program.resources if each.type.startswith("kubernetes:")]
-    assert objects
-    assert [each.urn for each in objects if access.urn not in program.needs(each)] == []
-
-
-def test_another_kubeconfig_is_still_the_same_cluster(program: Program) -> None:
-    group = f"/subscriptions/{settings()['subscription']}/resourceGroups/slipway-azure-stack"
-    assert program.one(KUBERNETES).inputs["clusterIdentifier"] == f"{group}/azure-stack"
 
 
 def test_nothing_is_in_the_cluster_before_its_machines_are(program: Program) -> None:
@@ -295,19 +261,6 @@ def test_a_network_and_a_group_that_are_there_are_used_and_not_made(declared: De
     profile = instance(program).inputs["properties"]["cloudProviderProfile"]
     assert profile["infraNetworkProfile"]["vnetSubnetIds"] == [there]
     assert program.one(CONNECTED).inputs["resourceGroupName"] == "ours"
-
-
-def test_production_is_protected_from_pulumi_and_from_everybody_else(declared: Declare) -> None:
-    program = declared(production=True)
-    assert [each.type for each in azure(program) if not each.protected] == [LOCK]
-    lock = program.one(LOCK)
-    assert lock.inputs["level"] == "CanNotDelete"
-    assert lock.inputs["scope"] == "azure-stack-id"
-
-
-def test_what_is_not_production_can_be_destroyed(program: Program) -> None:
-    assert not any(each.protected for each in azure(program))
-    assert not program.of(LOCK)
 
 
 REGISTRY = "registry.site.internal"

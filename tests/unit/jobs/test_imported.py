@@ -26,106 +26,61 @@ from tests.unit.anything import VALUES
 from tests.unit.docs.test_jobs import jobs_in
 
 IMAGE = "registry.example/team/train:1.4"
-REPLICA = {
-    "restartPolicy": "OnFailure",
-    "template": {
-        "spec": {
-            "containers": [
-                {
-                    "name": "pytorch",
-                    "image": "kubeflow/pytorch-dist-mnist-test:1.0",
-                    "args": ["--backend", "gloo"],
-                    "resources": {"limits": None},
-                }
-            ]
-        }
-    },
-}
-GLOO_DEMO = {
-    "apiVersion": "kubeflow.org/v1",
-    "kind": "PyTorchJob",
-    "metadata": {"name": "pytorch-dist-mnist-gloo-demo"},
-    "spec": {
-        "pytorchReplicaSpecs": {
-            "Master": {"replicas": 1, **REPLICA},
-            "Worker": {"replicas": 3, **REPLICA},
-        }
-    },
-}
-"""The demo of Kubeflow's operator, without GPUs: it runs its image's ENTRYPOINT."""
-TORCHRUN = {
-    "apiVersion": "batch/v1",
-    "kind": "Job",
-    "metadata": {"name": "llm.train", "namespace": "team", "labels": {"team": "a"}},
-    "spec": {
-        "completions": 4,
-        "parallelism": 4,
-        "completionMode": "Indexed",
-        "backoffLimit": 0,
-        "activeDeadlineSeconds": 7200,
-        "template": {
-            "spec": {
-                "restartPolicy": "Never",
-                "serviceAccountName": "trainer",
-                "containers": [
-                    {
-                        "name": "main",
-                        "image": IMAGE,
-                        "command": [
-                            *("torchrun", "--nnodes=4", "--nproc_per_node=2"),
-                            *("--node_rank", "$(JOB_COMPLETION_INDEX)"),
-                            *("--rdzv-endpoint=llm-0.llm:29500", "train.py", "--lr", "1e-4"),
-                        ],
-                        "env": [
-                            {"name": "MASTER_ADDR", "value": "llm-0.llm"},
-                            {
-                                "name": "POD",
-                                "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}},
-                            },
-                            {
-                                "name": "TOKEN",
-                                "valueFrom": {"secretKeyRef": {"name": "hub", "key": "token"}},
-                            },
-                            {"name": "LEVEL", "value": "010"},
-                        ],
-                        "resources": {
-                            "limits": {"cpu": 2, "memory": "8Gi", "nvidia.com/gpu": 2, "rdma/ib": 1}
-                        },
-                        "volumeMounts": [
-                            {"name": "dshm", "mountPath": "/dev/shm"},
-                            {"name": "data", "mountPath": "/data", "readOnly": True},
-                            {"name": "out", "mountPath": "/out"},
-                            {"name": "config", "mountPath": "/config"},
-                        ],
-                        "securityContext": {"runAsUser": 0, "privileged": True},
-                    },
-                    {"name": "sidecar", "image": "registry.example/side:1"},
-                ],
-                "volumes": [
-                    {"name": "dshm", "emptyDir": {"medium": "Memory", "sizeLimit": "2Gi"}},
-                    {"name": "data", "persistentVolumeClaim": {"claimName": "images"}},
-                    {"name": "out", "hostPath": {"path": "/srv/out", "type": "Directory"}},
-                    {"name": "config", "configMap": {"name": "config"}},
-                ],
-            }
-        },
-    },
-}
-TRAIN_JOB = {
-    "apiVersion": "trainer.kubeflow.org/v1alpha1",
-    "kind": "TrainJob",
-    "metadata": {"name": "second-version"},
-    "spec": {
-        "runtimeRef": {"name": "torch-distributed"},
-        "trainer": {
-            "image": IMAGE,
-            "command": ["torchrun", "train.py"],
-            "numNodes": 2,
-            "numProcPerNode": 4,
-            "resourcesPerNode": {"requests": {"cpu": "2", "memory": "1500Mi"}},
-        },
-    },
-}
+# The demo of Kubeflow's operator, without GPUs: it runs its image's ENTRYPOINT.
+(GLOO_DEMO,) = documents(str(CHECKOUT / "tests/strangers/gloo_demo/job.yaml"))
+for _role in GLOO_DEMO["spec"]["pytorchReplicaSpecs"].values():
+    _role["template"]["spec"]["containers"][0]["resources"] = {"limits": None}
+TORCHRUN = yaml.safe_load(f"""
+apiVersion: batch/v1
+kind: Job
+metadata: {{name: llm.train, namespace: team, labels: {{team: a}}}}
+spec:
+  completions: 4
+  parallelism: 4
+  completionMode: Indexed
+  backoffLimit: 0
+  activeDeadlineSeconds: 7200
+  template:
+    spec:
+      restartPolicy: Never
+      serviceAccountName: trainer
+      containers:
+        - name: main
+          image: {IMAGE}
+          command: [torchrun, --nnodes=4, --nproc_per_node=2, --node_rank,
+            $(JOB_COMPLETION_INDEX), "--rdzv-endpoint=llm-0.llm:29500", train.py, --lr, "1e-4"]
+          env:
+            - {{name: MASTER_ADDR, value: llm-0.llm}}
+            - {{name: POD, valueFrom: {{fieldRef: {{fieldPath: metadata.name}}}}}}
+            - {{name: TOKEN, valueFrom: {{secretKeyRef: {{name: hub, key: token}}}}}}
+            - {{name: LEVEL, value: "010"}}
+          resources: {{limits: {{cpu: 2, memory: 8Gi, nvidia.com/gpu: 2, rdma/ib: 1}}}}
+          volumeMounts:
+            - {{name: dshm, mountPath: /dev/shm}}
+            - {{name: data, mountPath: /data, readOnly: true}}
+            - {{name: out, mountPath: /out}}
+            - {{name: config, mountPath: /config}}
+          securityContext: {{runAsUser: 0, privileged: true}}
+        - {{name: sidecar, image: "registry.example/side:1"}}
+      volumes:
+        - {{name: dshm, emptyDir: {{medium: Memory, sizeLimit: 2Gi}}}}
+        - {{name: data, persistentVolumeClaim: {{claimName: images}}}}
+        - {{name: out, hostPath: {{path: /srv/out, type: Directory}}}}
+        - {{name: config, configMap: {{name: config}}}}
+""")
+TRAIN_JOB = yaml.safe_load(f"""
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {{name: second-version}}
+spec:
+  runtimeRef: {{name: torch-distributed}}
+  trainer:
+    image: {IMAGE}
+    command: [torchrun, train.py]
+    numNodes: 2
+    numProcPerNode: 4
+    resourcesPerNode: {{requests: {{cpu: "2", memory: 1500Mi}}}}
+""")
 
 
 def job_of(document: Mapping[str, Any]) -> TrainingJob:

@@ -65,12 +65,6 @@ def _healthy(monkeypatch: pytest.MonkeyPatch, *problems: Problem) -> None:
     monkeypatch.setattr("clusters.embedded.health._SECOND_LOOK_SECONDS", 0)
 
 
-def test_a_healthy_cluster_stays(made: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    _healthy(monkeypatch)
-    inputs = {"name": "dev", "directory": made["directory"]}
-    assert EmbeddedHandler().diff(made, inputs, Listener()) == []
-
-
 def test_faults_are_drift_in_place(made: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     etcd = Problem("etcd", "FATAL")
     _healthy(monkeypatch, etcd, etcd, Problem("node", "not Ready"))

@@ -201,11 +201,11 @@ class AksApiArgsDict(TypedDict):
     """
     The only public addresses that can reach the API server.
 
-    It takes a list of at most 200 ranges of addresses.
+    It takes a list of at most 200 address ranges.
     """
     private: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    The API server only has an address in the cluster's network; run `pulumi up` there.
+    The API server is reachable only in the cluster's network; run `pulumi up` there.
     """
 
 @pulumi.input_type
@@ -216,8 +216,8 @@ class AksApiArgs:
         """
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] authorized_ranges: The only public addresses that can reach the API server.
                
-               It takes a list of at most 200 ranges of addresses.
-        :param pulumi.Input[_builtins.bool] private: The API server only has an address in the cluster's network; run `pulumi up` there.
+               It takes a list of at most 200 address ranges.
+        :param pulumi.Input[_builtins.bool] private: The API server is reachable only in the cluster's network; run `pulumi up` there.
         """
         if authorized_ranges is not None:
             pulumi.set(__self__, "authorized_ranges", authorized_ranges)
@@ -230,7 +230,7 @@ class AksApiArgs:
         """
         The only public addresses that can reach the API server.
 
-        It takes a list of at most 200 ranges of addresses.
+        It takes a list of at most 200 address ranges.
         """
         return pulumi.get(self, "authorized_ranges")
 
@@ -242,7 +242,7 @@ class AksApiArgs:
     @pulumi.getter
     def private(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        The API server only has an address in the cluster's network; run `pulumi up` there.
+        The API server is reachable only in the cluster's network; run `pulumi up` there.
         """
         return pulumi.get(self, "private")
 
@@ -260,7 +260,7 @@ class AksBudgetArgsDict(TypedDict):
     """
     emails: pulumi.Input[Sequence[pulumi.Input[_builtins.str]]]
     """
-    Recipients of a mail at 80 % and 100 %, and at a forecast above 100 %.
+    Recipients of an email at 80% and 100%, and at a forecast above 100%.
     """
 
 @pulumi.input_type
@@ -272,7 +272,7 @@ class AksBudgetArgs:
         :param pulumi.Input[_builtins.float] amount: Amount in the subscription's currency, for all of the stack's resources.
                
                It takes a number above 0.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] emails: Recipients of a mail at 80 % and 100 %, and at a forecast above 100 %.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] emails: Recipients of an email at 80% and 100%, and at a forecast above 100%.
         """
         pulumi.set(__self__, "amount", amount)
         pulumi.set(__self__, "emails", emails)
@@ -295,7 +295,7 @@ class AksBudgetArgs:
     @pulumi.getter
     def emails(self) -> pulumi.Input[Sequence[pulumi.Input[_builtins.str]]]:
         """
-        Recipients of a mail at 80 % and 100 %, and at a forecast above 100 %.
+        Recipients of an email at 80% and 100%, and at a forecast above 100%.
         """
         return pulumi.get(self, "emails")
 
@@ -311,7 +311,7 @@ class AksClusterArgsDict(TypedDict):
     """
     budget: pulumi.Input[Union['AksBudgetArgsDict', _builtins.bool]]
     """
-    A monthly budget, above which mail is sent; `false` for none.
+    A monthly budget that triggers emails; `false` for none.
     """
     kind: pulumi.Input[_builtins.str]
     """
@@ -319,13 +319,13 @@ class AksClusterArgsDict(TypedDict):
     """
     location: pulumi.Input[_builtins.str]
     """
-    The region of all resources.
+    The region for all resources.
 
     It takes a region as `az account list-locations` names it, such as westeurope.
     """
     subscription: pulumi.Input[_builtins.str]
     """
-    The subscription that pays: `az account show --query id`.
+    The subscription that is billed: `az account show --query id`.
 
     It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
     """
@@ -339,7 +339,7 @@ class AksClusterArgsDict(TypedDict):
     """
     cpu: NotRequired[pulumi.Input[Optional['AksCpuPoolArgsDict']]]
     """
-    Nodes for jobs without GPUs; without it, these run on the nodes of `system`.
+    Nodes for jobs without GPUs; if not set, those run on the `system` nodes.
     """
     gpu: NotRequired[pulumi.Input[Optional[Union['AksGpuNodesArgsDict', _builtins.bool]]]]
     """
@@ -355,13 +355,13 @@ class AksClusterArgsDict(TypedDict):
     """
     kubernetes_version: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Version of Kubernetes; by default AKS's.
+    Kubernetes version; by default AKS's.
 
     It takes a version of Kubernetes, such as 1.34, or 1.34.2 for no other.
     """
     login: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The login method of kubelogin wherever the kubeconfig is used.
+    The kubelogin login method, wherever the kubeconfig is used.
 
     One of `azurecli`, `workloadidentity`, `spn`, `msi`.
     """
@@ -377,7 +377,7 @@ class AksClusterArgsDict(TypedDict):
     """
     network: NotRequired[pulumi.Input[Optional['AksNetworkArgsDict']]]
     """
-    The cluster's addresses.
+    The cluster's address ranges.
     """
     production: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
@@ -389,7 +389,7 @@ class AksClusterArgsDict(TypedDict):
     """
     resource_group: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Group of all resources except the nodes; by default `slipway-<name>`.
+    Group for all resources except the nodes; by default `slipway-<name>`.
 
     It takes 2 to 74 letters, digits, and -_(). with no . first or last.
     """
@@ -399,23 +399,23 @@ class AksClusterArgsDict(TypedDict):
     """
     system: NotRequired[pulumi.Input[Optional['AksSystemPoolArgsDict']]]
     """
-    The nodes of the cluster's own pods.
+    The nodes for the cluster's own pods.
     """
     tags: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]]
     """
-    Tags of all resources that can have any, in addition to Slipway's.
+    Tags for all resources that support them, in addition to Slipway's.
 
     It takes at most 48 tags.
     """
     tenant: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The subscription's Entra tenant; a login of another one is refused. By default the login's.
+    The subscription's Entra tenant; a login to another one is refused. By default the login's.
 
     It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
     """
     tier: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Tier of the control plane. Free has no uptime SLA.
+    Control plane tier. Free has no uptime SLA.
 
     One of `Free`, `Standard`.
     """
@@ -449,45 +449,45 @@ class AksClusterArgs:
                  tier: pulumi.Input[Optional[_builtins.str]] = None):
         """
         :param pulumi.Input['AksApiArgs'] api: Access to the API server.
-        :param pulumi.Input[Union['AksBudgetArgs', _builtins.bool]] budget: A monthly budget, above which mail is sent; `false` for none.
+        :param pulumi.Input[Union['AksBudgetArgs', _builtins.bool]] budget: A monthly budget that triggers emails; `false` for none.
         :param pulumi.Input[_builtins.str] kind: The kind of cluster.
-        :param pulumi.Input[_builtins.str] location: The region of all resources.
+        :param pulumi.Input[_builtins.str] location: The region for all resources.
                
                It takes a region as `az account list-locations` names it, such as westeurope.
-        :param pulumi.Input[_builtins.str] subscription: The subscription that pays: `az account show --query id`.
+        :param pulumi.Input[_builtins.str] subscription: The subscription that is billed: `az account show --query id`.
                
                It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
         :param pulumi.Input[_builtins.bool] admin_kubeconfig: Use the cluster's local administrator, who is not in Entra.
         :param pulumi.Input['AksAdminsArgs'] admins: The cluster's administrators; by default the account that runs `pulumi up`.
-        :param pulumi.Input['AksCpuPoolArgs'] cpu: Nodes for jobs without GPUs; without it, these run on the nodes of `system`.
+        :param pulumi.Input['AksCpuPoolArgs'] cpu: Nodes for jobs without GPUs; if not set, those run on the `system` nodes.
         :param pulumi.Input[Union['AksGpuNodesArgs', _builtins.bool]] gpu: Nodes with GPUs; `false` for none.
         :param pulumi.Input[_builtins.int] idle_minutes: Minutes after which a node that no pod needs is removed.
         :param pulumi.Input['AksImagesArgs'] images: Prebuilt images that the nodes can pull.
-        :param pulumi.Input[_builtins.str] kubernetes_version: Version of Kubernetes; by default AKS's.
+        :param pulumi.Input[_builtins.str] kubernetes_version: Kubernetes version; by default AKS's.
                
                It takes a version of Kubernetes, such as 1.34, or 1.34.2 for no other.
-        :param pulumi.Input[_builtins.str] login: The login method of kubelogin wherever the kubeconfig is used.
+        :param pulumi.Input[_builtins.str] login: The kubelogin login method, wherever the kubeconfig is used.
                
                One of `azurecli`, `workloadidentity`, `spn`, `msi`.
         :param pulumi.Input['AksLogsArgs'] logs: Diagnostic logs.
         :param pulumi.Input[_builtins.str] name: The cluster's name, from which other names are derived.
                
                It takes at most 40 of a-z, 0-9 and -, beginning with a letter and ending with no -.
-        :param pulumi.Input['AksNetworkArgs'] network: The cluster's addresses.
+        :param pulumi.Input['AksNetworkArgs'] network: The cluster's address ranges.
         :param pulumi.Input[_builtins.bool] production: Whether everything is protected from deletion.
         :param pulumi.Input['AksRegistryArgs'] registry: The container registry for job images.
-        :param pulumi.Input[_builtins.str] resource_group: Group of all resources except the nodes; by default `slipway-<name>`.
+        :param pulumi.Input[_builtins.str] resource_group: Group for all resources except the nodes; by default `slipway-<name>`.
                
                It takes 2 to 74 letters, digits, and -_(). with no . first or last.
         :param pulumi.Input['AksStorageArgs'] storage: The storage account for data and artifacts.
-        :param pulumi.Input['AksSystemPoolArgs'] system: The nodes of the cluster's own pods.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] tags: Tags of all resources that can have any, in addition to Slipway's.
+        :param pulumi.Input['AksSystemPoolArgs'] system: The nodes for the cluster's own pods.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] tags: Tags for all resources that support them, in addition to Slipway's.
                
                It takes at most 48 tags.
-        :param pulumi.Input[_builtins.str] tenant: The subscription's Entra tenant; a login of another one is refused. By default the login's.
+        :param pulumi.Input[_builtins.str] tenant: The subscription's Entra tenant; a login to another one is refused. By default the login's.
                
                It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
-        :param pulumi.Input[_builtins.str] tier: Tier of the control plane. Free has no uptime SLA.
+        :param pulumi.Input[_builtins.str] tier: Control plane tier. Free has no uptime SLA.
                
                One of `Free`, `Standard`.
         """
@@ -551,7 +551,7 @@ class AksClusterArgs:
     @pulumi.getter
     def budget(self) -> pulumi.Input[Union['AksBudgetArgs', _builtins.bool]]:
         """
-        A monthly budget, above which mail is sent; `false` for none.
+        A monthly budget that triggers emails; `false` for none.
         """
         return pulumi.get(self, "budget")
 
@@ -575,7 +575,7 @@ class AksClusterArgs:
     @pulumi.getter
     def location(self) -> pulumi.Input[_builtins.str]:
         """
-        The region of all resources.
+        The region for all resources.
 
         It takes a region as `az account list-locations` names it, such as westeurope.
         """
@@ -589,7 +589,7 @@ class AksClusterArgs:
     @pulumi.getter
     def subscription(self) -> pulumi.Input[_builtins.str]:
         """
-        The subscription that pays: `az account show --query id`.
+        The subscription that is billed: `az account show --query id`.
 
         It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
         """
@@ -627,7 +627,7 @@ class AksClusterArgs:
     @pulumi.getter
     def cpu(self) -> pulumi.Input[Optional['AksCpuPoolArgs']]:
         """
-        Nodes for jobs without GPUs; without it, these run on the nodes of `system`.
+        Nodes for jobs without GPUs; if not set, those run on the `system` nodes.
         """
         return pulumi.get(self, "cpu")
 
@@ -675,7 +675,7 @@ class AksClusterArgs:
     @pulumi.getter(name="kubernetesVersion")
     def kubernetes_version(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Version of Kubernetes; by default AKS's.
+        Kubernetes version; by default AKS's.
 
         It takes a version of Kubernetes, such as 1.34, or 1.34.2 for no other.
         """
@@ -689,7 +689,7 @@ class AksClusterArgs:
     @pulumi.getter
     def login(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The login method of kubelogin wherever the kubeconfig is used.
+        The kubelogin login method, wherever the kubeconfig is used.
 
         One of `azurecli`, `workloadidentity`, `spn`, `msi`.
         """
@@ -729,7 +729,7 @@ class AksClusterArgs:
     @pulumi.getter
     def network(self) -> pulumi.Input[Optional['AksNetworkArgs']]:
         """
-        The cluster's addresses.
+        The cluster's address ranges.
         """
         return pulumi.get(self, "network")
 
@@ -765,7 +765,7 @@ class AksClusterArgs:
     @pulumi.getter(name="resourceGroup")
     def resource_group(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Group of all resources except the nodes; by default `slipway-<name>`.
+        Group for all resources except the nodes; by default `slipway-<name>`.
 
         It takes 2 to 74 letters, digits, and -_(). with no . first or last.
         """
@@ -791,7 +791,7 @@ class AksClusterArgs:
     @pulumi.getter
     def system(self) -> pulumi.Input[Optional['AksSystemPoolArgs']]:
         """
-        The nodes of the cluster's own pods.
+        The nodes for the cluster's own pods.
         """
         return pulumi.get(self, "system")
 
@@ -803,7 +803,7 @@ class AksClusterArgs:
     @pulumi.getter
     def tags(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Tags of all resources that can have any, in addition to Slipway's.
+        Tags for all resources that support them, in addition to Slipway's.
 
         It takes at most 48 tags.
         """
@@ -817,7 +817,7 @@ class AksClusterArgs:
     @pulumi.getter
     def tenant(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The subscription's Entra tenant; a login of another one is refused. By default the login's.
+        The subscription's Entra tenant; a login to another one is refused. By default the login's.
 
         It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
         """
@@ -831,7 +831,7 @@ class AksClusterArgs:
     @pulumi.getter
     def tier(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Tier of the control plane. Free has no uptime SLA.
+        Control plane tier. Free has no uptime SLA.
 
         One of `Free`, `Standard`.
         """
@@ -1055,13 +1055,13 @@ class AksFallbackArgs:
 class AksGpuNodesArgsDict(TypedDict):
     driver: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The party that installs NVIDIA's driver. `aks`: AKS, while Slipway installs the device plugin. `gpu-operator`: NVIDIA's GPU operator, which you install, with the device plugin; AKS installs no driver.
+    The party that installs NVIDIA's driver. `aks`: AKS, while Slipway installs the device plugin. `gpu-operator`: NVIDIA's GPU operator, which you install and which includes the device plugin; AKS installs no driver.
 
     One of `aks`, `gpu-operator`.
     """
     gpus_per_node: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    `nvidia.com/gpu` of a node whose size is not in clusters/azure/sizes.yaml.
+    `nvidia.com/gpu` per node, if its size is not in clusters/azure/sizes.yaml.
     """
     labels: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]]]]]]
     """
@@ -1112,10 +1112,10 @@ class AksGpuNodesArgs:
                  taints: pulumi.Input[Optional[Sequence[pulumi.Input['AksTaintArgs']]]] = None,
                  zones: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None):
         """
-        :param pulumi.Input[_builtins.str] driver: The party that installs NVIDIA's driver. `aks`: AKS, while Slipway installs the device plugin. `gpu-operator`: NVIDIA's GPU operator, which you install, with the device plugin; AKS installs no driver.
+        :param pulumi.Input[_builtins.str] driver: The party that installs NVIDIA's driver. `aks`: AKS, while Slipway installs the device plugin. `gpu-operator`: NVIDIA's GPU operator, which you install and which includes the device plugin; AKS installs no driver.
                
                One of `aks`, `gpu-operator`.
-        :param pulumi.Input[_builtins.int] gpus_per_node: `nvidia.com/gpu` of a node whose size is not in clusters/azure/sizes.yaml.
+        :param pulumi.Input[_builtins.int] gpus_per_node: `nvidia.com/gpu` per node, if its size is not in clusters/azure/sizes.yaml.
         :param pulumi.Input[Mapping[str, pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]]]] labels: Labels in addition to Slipway's.
         :param pulumi.Input[_builtins.int] max_nodes: Maximum number of nodes.
         :param pulumi.Input[_builtins.int] min_nodes: Minimum number of nodes; 0 costs nothing while no job needs a node.
@@ -1152,7 +1152,7 @@ class AksGpuNodesArgs:
     @pulumi.getter
     def driver(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The party that installs NVIDIA's driver. `aks`: AKS, while Slipway installs the device plugin. `gpu-operator`: NVIDIA's GPU operator, which you install, with the device plugin; AKS installs no driver.
+        The party that installs NVIDIA's driver. `aks`: AKS, while Slipway installs the device plugin. `gpu-operator`: NVIDIA's GPU operator, which you install and which includes the device plugin; AKS installs no driver.
 
         One of `aks`, `gpu-operator`.
         """
@@ -1166,7 +1166,7 @@ class AksGpuNodesArgs:
     @pulumi.getter(name="gpusPerNode")
     def gpus_per_node(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        `nvidia.com/gpu` of a node whose size is not in clusters/azure/sizes.yaml.
+        `nvidia.com/gpu` per node, if its size is not in clusters/azure/sizes.yaml.
         """
         return pulumi.get(self, "gpus_per_node")
 
@@ -1282,19 +1282,19 @@ class AksImagesArgsDict(TypedDict):
     """
     postgres: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The image of the tracking server's PostgreSQL, likewise.
+    The image for the tracking server's PostgreSQL, in the same case.
 
     It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
     """
     tcp_wait: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The image of the container that waits for a job's master, likewise.
+    The image for the container that waits for a job's master, in the same case.
 
     It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
     """
     trainer: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The image of jobs without an image.
+    The image for jobs that do not set one.
 
     It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
     """
@@ -1324,13 +1324,13 @@ class AksImagesArgs:
         :param pulumi.Input[_builtins.str] mlflow: The tracking server's image, if the stack installs it.
                
                It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
-        :param pulumi.Input[_builtins.str] postgres: The image of the tracking server's PostgreSQL, likewise.
+        :param pulumi.Input[_builtins.str] postgres: The image for the tracking server's PostgreSQL, in the same case.
                
                It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
-        :param pulumi.Input[_builtins.str] tcp_wait: The image of the container that waits for a job's master, likewise.
+        :param pulumi.Input[_builtins.str] tcp_wait: The image for the container that waits for a job's master, in the same case.
                
                It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
-        :param pulumi.Input[_builtins.str] trainer: The image of jobs without an image.
+        :param pulumi.Input[_builtins.str] trainer: The image for jobs that do not set one.
                
                It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         :param pulumi.Input[_builtins.str] trainer_cuda: The same for jobs with GPUs.
@@ -1371,7 +1371,7 @@ class AksImagesArgs:
     @pulumi.getter
     def postgres(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The image of the tracking server's PostgreSQL, likewise.
+        The image for the tracking server's PostgreSQL, in the same case.
 
         It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         """
@@ -1385,7 +1385,7 @@ class AksImagesArgs:
     @pulumi.getter(name="tcpWait")
     def tcp_wait(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The image of the container that waits for a job's master, likewise.
+        The image for the container that waits for a job's master, in the same case.
 
         It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         """
@@ -1399,7 +1399,7 @@ class AksImagesArgs:
     @pulumi.getter
     def trainer(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The image of jobs without an image.
+        The image for jobs that do not set one.
 
         It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         """
@@ -1441,11 +1441,11 @@ class AksImagesArgs:
 class AksLogsArgsDict(TypedDict):
     daily_gib: NotRequired[pulumi.Input[Optional[_builtins.float]]]
     """
-    Maximum GiB to ingest in a day; -1 for no limit.
+    Maximum GiB to ingest per day; -1 for no limit.
     """
     retention_days: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    Days to keep the logs; 30 days cost nothing in addition to the ingestion.
+    Days to keep the logs; 30 days cost nothing beyond the ingestion.
     """
 
 @pulumi.input_type
@@ -1454,8 +1454,8 @@ class AksLogsArgs:
                  daily_gib: pulumi.Input[Optional[_builtins.float]] = None,
                  retention_days: pulumi.Input[Optional[_builtins.int]] = None):
         """
-        :param pulumi.Input[_builtins.float] daily_gib: Maximum GiB to ingest in a day; -1 for no limit.
-        :param pulumi.Input[_builtins.int] retention_days: Days to keep the logs; 30 days cost nothing in addition to the ingestion.
+        :param pulumi.Input[_builtins.float] daily_gib: Maximum GiB to ingest per day; -1 for no limit.
+        :param pulumi.Input[_builtins.int] retention_days: Days to keep the logs; 30 days cost nothing beyond the ingestion.
         """
         if daily_gib is not None:
             pulumi.set(__self__, "daily_gib", daily_gib)
@@ -1466,7 +1466,7 @@ class AksLogsArgs:
     @pulumi.getter(name="dailyGib")
     def daily_gib(self) -> pulumi.Input[Optional[_builtins.float]]:
         """
-        Maximum GiB to ingest in a day; -1 for no limit.
+        Maximum GiB to ingest per day; -1 for no limit.
         """
         return pulumi.get(self, "daily_gib")
 
@@ -1478,7 +1478,7 @@ class AksLogsArgs:
     @pulumi.getter(name="retentionDays")
     def retention_days(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Days to keep the logs; 30 days cost nothing in addition to the ingestion.
+        Days to keep the logs; 30 days cost nothing beyond the ingestion.
         """
         return pulumi.get(self, "retention_days")
 
@@ -1490,31 +1490,31 @@ class AksLogsArgs:
 class AksNetworkArgsDict(TypedDict):
     addresses: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Addresses of the virtual network.
+    Address range of the virtual network.
 
     It takes addresses in CIDR notation, such as 192.0.2.0/24.
     """
     nodes: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Addresses of its subnet for nodes.
+    Address range of its subnet for nodes.
 
     It takes addresses in CIDR notation, such as 192.0.2.0/24.
     """
     pods: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Addresses of pods, outside of the network.
+    Address range for pods, outside the network.
 
     It takes addresses in CIDR notation, such as 192.0.2.0/24.
     """
     services: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Addresses of Services.
+    Address range for Services.
 
     It takes addresses in CIDR notation, such as 192.0.2.0/24.
     """
     subnet: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The ID of an existing subnet, instead of the stack's network.
+    The ID of an existing subnet, to use instead of the stack's network.
 
     It takes a subnet's ID: /subscriptions/…/providers/Microsoft.Network/virtualNetworks/…/subnets/….
     """
@@ -1528,19 +1528,19 @@ class AksNetworkArgs:
                  services: pulumi.Input[Optional[_builtins.str]] = None,
                  subnet: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[_builtins.str] addresses: Addresses of the virtual network.
+        :param pulumi.Input[_builtins.str] addresses: Address range of the virtual network.
                
                It takes addresses in CIDR notation, such as 192.0.2.0/24.
-        :param pulumi.Input[_builtins.str] nodes: Addresses of its subnet for nodes.
+        :param pulumi.Input[_builtins.str] nodes: Address range of its subnet for nodes.
                
                It takes addresses in CIDR notation, such as 192.0.2.0/24.
-        :param pulumi.Input[_builtins.str] pods: Addresses of pods, outside of the network.
+        :param pulumi.Input[_builtins.str] pods: Address range for pods, outside the network.
                
                It takes addresses in CIDR notation, such as 192.0.2.0/24.
-        :param pulumi.Input[_builtins.str] services: Addresses of Services.
+        :param pulumi.Input[_builtins.str] services: Address range for Services.
                
                It takes addresses in CIDR notation, such as 192.0.2.0/24.
-        :param pulumi.Input[_builtins.str] subnet: The ID of an existing subnet, instead of the stack's network.
+        :param pulumi.Input[_builtins.str] subnet: The ID of an existing subnet, to use instead of the stack's network.
                
                It takes a subnet's ID: /subscriptions/…/providers/Microsoft.Network/virtualNetworks/…/subnets/….
         """
@@ -1559,7 +1559,7 @@ class AksNetworkArgs:
     @pulumi.getter
     def addresses(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Addresses of the virtual network.
+        Address range of the virtual network.
 
         It takes addresses in CIDR notation, such as 192.0.2.0/24.
         """
@@ -1573,7 +1573,7 @@ class AksNetworkArgs:
     @pulumi.getter
     def nodes(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Addresses of its subnet for nodes.
+        Address range of its subnet for nodes.
 
         It takes addresses in CIDR notation, such as 192.0.2.0/24.
         """
@@ -1587,7 +1587,7 @@ class AksNetworkArgs:
     @pulumi.getter
     def pods(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Addresses of pods, outside of the network.
+        Address range for pods, outside the network.
 
         It takes addresses in CIDR notation, such as 192.0.2.0/24.
         """
@@ -1601,7 +1601,7 @@ class AksNetworkArgs:
     @pulumi.getter
     def services(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Addresses of Services.
+        Address range for Services.
 
         It takes addresses in CIDR notation, such as 192.0.2.0/24.
         """
@@ -1615,7 +1615,7 @@ class AksNetworkArgs:
     @pulumi.getter
     def subnet(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The ID of an existing subnet, instead of the stack's network.
+        The ID of an existing subnet, to use instead of the stack's network.
 
         It takes a subnet's ID: /subscriptions/…/providers/Microsoft.Network/virtualNetworks/…/subnets/….
         """
@@ -1633,7 +1633,7 @@ class AksOsDiskArgsDict(TypedDict):
     """
     type: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Ephemeral is on the machine itself: faster, free, and no larger than its cache or temporary disk. Managed is a separate disk, which is paid for.
+    Ephemeral is on the machine itself: faster, free, and no larger than its cache or temporary disk. Managed is a separate disk, billed extra.
 
     One of `Managed`, `Ephemeral`.
     """
@@ -1645,7 +1645,7 @@ class AksOsDiskArgs:
                  type: pulumi.Input[Optional[_builtins.str]] = None):
         """
         :param pulumi.Input[_builtins.int] gib: Size in GiB; the CUDA image alone takes 10.
-        :param pulumi.Input[_builtins.str] type: Ephemeral is on the machine itself: faster, free, and no larger than its cache or temporary disk. Managed is a separate disk, which is paid for.
+        :param pulumi.Input[_builtins.str] type: Ephemeral is on the machine itself: faster, free, and no larger than its cache or temporary disk. Managed is a separate disk, billed extra.
                
                One of `Managed`, `Ephemeral`.
         """
@@ -1670,7 +1670,7 @@ class AksOsDiskArgs:
     @pulumi.getter
     def type(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Ephemeral is on the machine itself: faster, free, and no larger than its cache or temporary disk. Managed is a separate disk, which is paid for.
+        Ephemeral is on the machine itself: faster, free, and no larger than its cache or temporary disk. Managed is a separate disk, billed extra.
 
         One of `Managed`, `Ephemeral`.
         """
@@ -1684,7 +1684,7 @@ class AksOsDiskArgs:
 class AksRegistryArgsDict(TypedDict):
     name: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Unique in all of Azure; by default derived from subscription and resource group.
+    Unique across Azure; by default derived from the subscription and the resource group.
 
     It takes 5 to 50 letters and digits.
     """
@@ -1701,7 +1701,7 @@ class AksRegistryArgs:
                  name: pulumi.Input[Optional[_builtins.str]] = None,
                  sku: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[_builtins.str] name: Unique in all of Azure; by default derived from subscription and resource group.
+        :param pulumi.Input[_builtins.str] name: Unique across Azure; by default derived from the subscription and the resource group.
                
                It takes 5 to 50 letters and digits.
         :param pulumi.Input[_builtins.str] sku: Service tier, which limits the storage and sets the price.
@@ -1717,7 +1717,7 @@ class AksRegistryArgs:
     @pulumi.getter
     def name(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Unique in all of Azure; by default derived from subscription and resource group.
+        Unique across Azure; by default derived from the subscription and the resource group.
 
         It takes 5 to 50 letters and digits.
         """
@@ -1745,17 +1745,17 @@ class AksRegistryArgs:
 class AksSpotArgsDict(TypedDict):
     eviction_policy: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Whether an evicted node is deleted or deallocated. A deallocated node still counts against the quota, and its disk is paid for.
+    Whether an evicted node is deleted or deallocated. A deallocated node still counts against the quota, and its disk is billed.
 
     One of `Delete`, `Deallocate`.
     """
     fallback: NotRequired[pulumi.Input[Optional['AksFallbackArgsDict']]]
     """
-    Regular nodes for jobs if no spot node is available; without it, they wait.
+    Regular nodes for jobs if no spot node is available; without it, the jobs wait.
     """
     max_price: NotRequired[pulumi.Input[Optional[_builtins.float]]]
     """
-    Price in US dollars per hour and node above which a node is evicted; -1 for no eviction because of the price.
+    Price in US dollars per node and hour above which a node is evicted; -1 to never evict nodes because of the price.
 
     It takes -1, or a number above 0 with at most 5 decimals.
     """
@@ -1767,11 +1767,11 @@ class AksSpotArgs:
                  fallback: pulumi.Input[Optional['AksFallbackArgs']] = None,
                  max_price: pulumi.Input[Optional[_builtins.float]] = None):
         """
-        :param pulumi.Input[_builtins.str] eviction_policy: Whether an evicted node is deleted or deallocated. A deallocated node still counts against the quota, and its disk is paid for.
+        :param pulumi.Input[_builtins.str] eviction_policy: Whether an evicted node is deleted or deallocated. A deallocated node still counts against the quota, and its disk is billed.
                
                One of `Delete`, `Deallocate`.
-        :param pulumi.Input['AksFallbackArgs'] fallback: Regular nodes for jobs if no spot node is available; without it, they wait.
-        :param pulumi.Input[_builtins.float] max_price: Price in US dollars per hour and node above which a node is evicted; -1 for no eviction because of the price.
+        :param pulumi.Input['AksFallbackArgs'] fallback: Regular nodes for jobs if no spot node is available; without it, the jobs wait.
+        :param pulumi.Input[_builtins.float] max_price: Price in US dollars per node and hour above which a node is evicted; -1 to never evict nodes because of the price.
                
                It takes -1, or a number above 0 with at most 5 decimals.
         """
@@ -1786,7 +1786,7 @@ class AksSpotArgs:
     @pulumi.getter(name="evictionPolicy")
     def eviction_policy(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Whether an evicted node is deleted or deallocated. A deallocated node still counts against the quota, and its disk is paid for.
+        Whether an evicted node is deleted or deallocated. A deallocated node still counts against the quota, and its disk is billed.
 
         One of `Delete`, `Deallocate`.
         """
@@ -1800,7 +1800,7 @@ class AksSpotArgs:
     @pulumi.getter
     def fallback(self) -> pulumi.Input[Optional['AksFallbackArgs']]:
         """
-        Regular nodes for jobs if no spot node is available; without it, they wait.
+        Regular nodes for jobs if no spot node is available; without it, the jobs wait.
         """
         return pulumi.get(self, "fallback")
 
@@ -1812,7 +1812,7 @@ class AksSpotArgs:
     @pulumi.getter(name="maxPrice")
     def max_price(self) -> pulumi.Input[Optional[_builtins.float]]:
         """
-        Price in US dollars per hour and node above which a node is evicted; -1 for no eviction because of the price.
+        Price in US dollars per node and hour above which a node is evicted; -1 to never evict nodes because of the price.
 
         It takes -1, or a number above 0 with at most 5 decimals.
         """
@@ -1826,13 +1826,13 @@ class AksSpotArgs:
 class AksStorageArgsDict(TypedDict):
     name: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Unique in all of Azure; by default derived from subscription and resource group.
+    Unique across Azure; by default derived from the subscription and the resource group.
 
     It takes 3 to 24 of a-z and 0-9.
     """
     redundancy: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The places of the data's copies.
+    Number and location of the data's copies.
 
     One of `Standard_LRS`, `Standard_ZRS`, `Standard_GRS`, `Standard_GZRS`.
     """
@@ -1848,10 +1848,10 @@ class AksStorageArgs:
                  redundancy: pulumi.Input[Optional[_builtins.str]] = None,
                  retention_days: pulumi.Input[Optional[_builtins.int]] = None):
         """
-        :param pulumi.Input[_builtins.str] name: Unique in all of Azure; by default derived from subscription and resource group.
+        :param pulumi.Input[_builtins.str] name: Unique across Azure; by default derived from the subscription and the resource group.
                
                It takes 3 to 24 of a-z and 0-9.
-        :param pulumi.Input[_builtins.str] redundancy: The places of the data's copies.
+        :param pulumi.Input[_builtins.str] redundancy: Number and location of the data's copies.
                
                One of `Standard_LRS`, `Standard_ZRS`, `Standard_GRS`, `Standard_GZRS`.
         :param pulumi.Input[_builtins.int] retention_days: Days for which deleted data can be restored.
@@ -1867,7 +1867,7 @@ class AksStorageArgs:
     @pulumi.getter
     def name(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Unique in all of Azure; by default derived from subscription and resource group.
+        Unique across Azure; by default derived from the subscription and the resource group.
 
         It takes 3 to 24 of a-z and 0-9.
         """
@@ -1881,7 +1881,7 @@ class AksStorageArgs:
     @pulumi.getter
     def redundancy(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The places of the data's copies.
+        Number and location of the data's copies.
 
         One of `Standard_LRS`, `Standard_ZRS`, `Standard_GRS`, `Standard_GZRS`.
         """
@@ -2122,11 +2122,11 @@ class AzureStackClusterArgsDict(TypedDict):
     """
     registry: pulumi.Input['AzureStackRegistryArgsDict']
     """
-    The private registry of all images.
+    The private registry for all images.
     """
     ssh_key: pulumi.Input[_builtins.str]
     """
-    Public key for logins on the machines.
+    Public key for logging in to the machines.
 
     It takes the line of an RSA public key, as in ~/.ssh/id_rsa.pub: ssh-rsa AAAA….
     """
@@ -2142,15 +2142,15 @@ class AzureStackClusterArgsDict(TypedDict):
     """
     control_plane: NotRequired[pulumi.Input[Optional['AzureStackControlPlaneArgsDict']]]
     """
-    The machines of the API server.
+    The machines that run the API server.
     """
     disconnected: NotRequired[pulumi.Input[Optional['AzureStackDisconnectedArgsDict']]]
     """
-    Operation without the internet, with a separate control plane.
+    Operation without internet access, with a separate control plane.
     """
     entra: NotRequired[pulumi.Input[Optional['AzureStackEntraArgsDict']]]
     """
-    Access by Microsoft Entra ID.
+    Access through Microsoft Entra ID.
     """
     gpu: NotRequired[pulumi.Input[Optional['AzureStackLocalGpuNodesArgsDict']]]
     """
@@ -2162,13 +2162,13 @@ class AzureStackClusterArgsDict(TypedDict):
     """
     kubernetes_version: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Version of Kubernetes; by default the instance's newest.
+    Kubernetes version; by default the instance's newest.
 
     It takes a version such as 1.31.5.
     """
     login: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The login method of kubelogin wherever the kubeconfig is used.
+    The kubelogin login method, wherever the kubeconfig is used.
 
     One of `azurecli`, `workloadidentity`, `spn`, `msi`.
     """
@@ -2180,7 +2180,7 @@ class AzureStackClusterArgsDict(TypedDict):
     """
     pods: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The addresses of pods, outside of the network.
+    The address range for pods, outside the network.
 
     It takes an IPv4 network in CIDR notation, such as 10.20.0.0/24.
     """
@@ -2196,21 +2196,21 @@ class AzureStackClusterArgsDict(TypedDict):
     """
     ssh_from: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]]
     """
-    Addresses that may log in; by default all that reach the machines.
+    Addresses that may log in; by default all that can reach the machines.
     """
     system: NotRequired[pulumi.Input[Optional['AzureStackSystemPoolArgsDict']]]
     """
-    The nodes of the cluster's own pods, and of jobs without GPUs.
+    The nodes for the cluster's own pods, and for jobs without GPUs.
     """
     tags: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]]
     """
-    Tags of all resources that can have any, in addition to Slipway's.
+    Tags for all resources that support them, in addition to Slipway's.
 
     It takes at most 48 tags.
     """
     tenant: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The subscription's Entra tenant; a login of another one is refused. By default the login's.
+    The subscription's Entra tenant; a login to another one is refused. By default the login's.
 
     It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
     """
@@ -2250,41 +2250,41 @@ class AzureStackClusterArgs:
                
                It takes a region as `az account list-locations` names it, such as westeurope.
         :param pulumi.Input[Union[_builtins.str, 'AzureStackLogicalNetworkArgs']] logical_network: The network of the cluster's machines: the ID of an existing one, or the properties of a new one.
-        :param pulumi.Input['AzureStackRegistryArgs'] registry: The private registry of all images.
-        :param pulumi.Input[_builtins.str] ssh_key: Public key for logins on the machines.
+        :param pulumi.Input['AzureStackRegistryArgs'] registry: The private registry for all images.
+        :param pulumi.Input[_builtins.str] ssh_key: Public key for logging in to the machines.
                
                It takes the line of an RSA public key, as in ~/.ssh/id_rsa.pub: ssh-rsa AAAA….
         :param pulumi.Input[_builtins.str] subscription: The subscription of the Azure Local instance.
                
                It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
         :param pulumi.Input[_builtins.bool] admin_kubeconfig: Use the cluster's local administrator, who is not in Entra.
-        :param pulumi.Input['AzureStackControlPlaneArgs'] control_plane: The machines of the API server.
-        :param pulumi.Input['AzureStackDisconnectedArgs'] disconnected: Operation without the internet, with a separate control plane.
-        :param pulumi.Input['AzureStackEntraArgs'] entra: Access by Microsoft Entra ID.
+        :param pulumi.Input['AzureStackControlPlaneArgs'] control_plane: The machines that run the API server.
+        :param pulumi.Input['AzureStackDisconnectedArgs'] disconnected: Operation without internet access, with a separate control plane.
+        :param pulumi.Input['AzureStackEntraArgs'] entra: Access through Microsoft Entra ID.
         :param pulumi.Input['AzureStackLocalGpuNodesArgs'] gpu: Nodes with GPUs; by default none.
         :param pulumi.Input['AzureStackImagesArgs'] images: Prebuilt images that the nodes can pull.
-        :param pulumi.Input[_builtins.str] kubernetes_version: Version of Kubernetes; by default the instance's newest.
+        :param pulumi.Input[_builtins.str] kubernetes_version: Kubernetes version; by default the instance's newest.
                
                It takes a version such as 1.31.5.
-        :param pulumi.Input[_builtins.str] login: The login method of kubelogin wherever the kubeconfig is used.
+        :param pulumi.Input[_builtins.str] login: The kubelogin login method, wherever the kubeconfig is used.
                
                One of `azurecli`, `workloadidentity`, `spn`, `msi`.
         :param pulumi.Input[_builtins.str] name: The cluster's name, from which other names are derived.
                
                It takes at most 40 of a-z, 0-9 and -, beginning with a letter and ending with no -.
-        :param pulumi.Input[_builtins.str] pods: The addresses of pods, outside of the network.
+        :param pulumi.Input[_builtins.str] pods: The address range for pods, outside the network.
                
                It takes an IPv4 network in CIDR notation, such as 10.20.0.0/24.
         :param pulumi.Input[_builtins.bool] production: Whether resources with data are protected from deletion.
         :param pulumi.Input[_builtins.str] resource_group: An existing group; by default `slipway-<name>` is created.
                
                It takes 2 to 74 letters, digits, and -_(). with no . first or last.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] ssh_from: Addresses that may log in; by default all that reach the machines.
-        :param pulumi.Input['AzureStackSystemPoolArgs'] system: The nodes of the cluster's own pods, and of jobs without GPUs.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] tags: Tags of all resources that can have any, in addition to Slipway's.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] ssh_from: Addresses that may log in; by default all that can reach the machines.
+        :param pulumi.Input['AzureStackSystemPoolArgs'] system: The nodes for the cluster's own pods, and for jobs without GPUs.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] tags: Tags for all resources that support them, in addition to Slipway's.
                
                It takes at most 48 tags.
-        :param pulumi.Input[_builtins.str] tenant: The subscription's Entra tenant; a login of another one is refused. By default the login's.
+        :param pulumi.Input[_builtins.str] tenant: The subscription's Entra tenant; a login to another one is refused. By default the login's.
                
                It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
         """
@@ -2384,7 +2384,7 @@ class AzureStackClusterArgs:
     @pulumi.getter
     def registry(self) -> pulumi.Input['AzureStackRegistryArgs']:
         """
-        The private registry of all images.
+        The private registry for all images.
         """
         return pulumi.get(self, "registry")
 
@@ -2396,7 +2396,7 @@ class AzureStackClusterArgs:
     @pulumi.getter(name="sshKey")
     def ssh_key(self) -> pulumi.Input[_builtins.str]:
         """
-        Public key for logins on the machines.
+        Public key for logging in to the machines.
 
         It takes the line of an RSA public key, as in ~/.ssh/id_rsa.pub: ssh-rsa AAAA….
         """
@@ -2436,7 +2436,7 @@ class AzureStackClusterArgs:
     @pulumi.getter(name="controlPlane")
     def control_plane(self) -> pulumi.Input[Optional['AzureStackControlPlaneArgs']]:
         """
-        The machines of the API server.
+        The machines that run the API server.
         """
         return pulumi.get(self, "control_plane")
 
@@ -2448,7 +2448,7 @@ class AzureStackClusterArgs:
     @pulumi.getter
     def disconnected(self) -> pulumi.Input[Optional['AzureStackDisconnectedArgs']]:
         """
-        Operation without the internet, with a separate control plane.
+        Operation without internet access, with a separate control plane.
         """
         return pulumi.get(self, "disconnected")
 
@@ -2460,7 +2460,7 @@ class AzureStackClusterArgs:
     @pulumi.getter
     def entra(self) -> pulumi.Input[Optional['AzureStackEntraArgs']]:
         """
-        Access by Microsoft Entra ID.
+        Access through Microsoft Entra ID.
         """
         return pulumi.get(self, "entra")
 
@@ -2496,7 +2496,7 @@ class AzureStackClusterArgs:
     @pulumi.getter(name="kubernetesVersion")
     def kubernetes_version(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Version of Kubernetes; by default the instance's newest.
+        Kubernetes version; by default the instance's newest.
 
         It takes a version such as 1.31.5.
         """
@@ -2510,7 +2510,7 @@ class AzureStackClusterArgs:
     @pulumi.getter
     def login(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The login method of kubelogin wherever the kubeconfig is used.
+        The kubelogin login method, wherever the kubeconfig is used.
 
         One of `azurecli`, `workloadidentity`, `spn`, `msi`.
         """
@@ -2538,7 +2538,7 @@ class AzureStackClusterArgs:
     @pulumi.getter
     def pods(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The addresses of pods, outside of the network.
+        The address range for pods, outside the network.
 
         It takes an IPv4 network in CIDR notation, such as 10.20.0.0/24.
         """
@@ -2578,7 +2578,7 @@ class AzureStackClusterArgs:
     @pulumi.getter(name="sshFrom")
     def ssh_from(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
         """
-        Addresses that may log in; by default all that reach the machines.
+        Addresses that may log in; by default all that can reach the machines.
         """
         return pulumi.get(self, "ssh_from")
 
@@ -2590,7 +2590,7 @@ class AzureStackClusterArgs:
     @pulumi.getter
     def system(self) -> pulumi.Input[Optional['AzureStackSystemPoolArgs']]:
         """
-        The nodes of the cluster's own pods, and of jobs without GPUs.
+        The nodes for the cluster's own pods, and for jobs without GPUs.
         """
         return pulumi.get(self, "system")
 
@@ -2602,7 +2602,7 @@ class AzureStackClusterArgs:
     @pulumi.getter
     def tags(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Tags of all resources that can have any, in addition to Slipway's.
+        Tags for all resources that support them, in addition to Slipway's.
 
         It takes at most 48 tags.
         """
@@ -2616,7 +2616,7 @@ class AzureStackClusterArgs:
     @pulumi.getter
     def tenant(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The subscription's Entra tenant; a login of another one is refused. By default the login's.
+        The subscription's Entra tenant; a login to another one is refused. By default the login's.
 
         It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
         """
@@ -2630,13 +2630,13 @@ class AzureStackClusterArgs:
 class AzureStackControlPlaneArgsDict(TypedDict):
     address: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Permanent address of the API server, in the logical network and outside of its pool. By default AKS chooses one.
+    Permanent address for the API server, in the logical network but outside its pool. By default AKS chooses one.
 
     It takes an IPv4 address, such as 10.20.0.10.
     """
     nodes: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    Number of machines; with 3 or 5 one may fail.
+    Number of machines; with 3 or 5, one may fail.
 
     One of `1`, `3`, `5`.
     """
@@ -2654,10 +2654,10 @@ class AzureStackControlPlaneArgs:
                  nodes: pulumi.Input[Optional[_builtins.int]] = None,
                  size: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[_builtins.str] address: Permanent address of the API server, in the logical network and outside of its pool. By default AKS chooses one.
+        :param pulumi.Input[_builtins.str] address: Permanent address for the API server, in the logical network but outside its pool. By default AKS chooses one.
                
                It takes an IPv4 address, such as 10.20.0.10.
-        :param pulumi.Input[_builtins.int] nodes: Number of machines; with 3 or 5 one may fail.
+        :param pulumi.Input[_builtins.int] nodes: Number of machines; with 3 or 5, one may fail.
                
                One of `1`, `3`, `5`.
         :param pulumi.Input[_builtins.str] size: Size of each machine.
@@ -2675,7 +2675,7 @@ class AzureStackControlPlaneArgs:
     @pulumi.getter
     def address(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Permanent address of the API server, in the logical network and outside of its pool. By default AKS chooses one.
+        Permanent address for the API server, in the logical network but outside its pool. By default AKS chooses one.
 
         It takes an IPv4 address, such as 10.20.0.10.
         """
@@ -2689,7 +2689,7 @@ class AzureStackControlPlaneArgs:
     @pulumi.getter
     def nodes(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Number of machines; with 3 or 5 one may fail.
+        Number of machines; with 3 or 5, one may fail.
 
         One of `1`, `3`, `5`.
         """
@@ -2755,7 +2755,7 @@ class AzureStackEntraArgsDict(TypedDict):
     """
     azure_rbac: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Also use Azure's role assignments; it can't be changed later.
+    Also use Azure role assignments; this can't be changed later.
     """
     tenant: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
@@ -2772,7 +2772,7 @@ class AzureStackEntraArgs:
                  tenant: pulumi.Input[Optional[_builtins.str]] = None):
         """
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] admin_groups: Object IDs of the groups whose members are administrators.
-        :param pulumi.Input[_builtins.bool] azure_rbac: Also use Azure's role assignments; it can't be changed later.
+        :param pulumi.Input[_builtins.bool] azure_rbac: Also use Azure role assignments; this can't be changed later.
         :param pulumi.Input[_builtins.str] tenant: Entra tenant; by default the subscription's.
                
                It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
@@ -2799,7 +2799,7 @@ class AzureStackEntraArgs:
     @pulumi.getter(name="azureRbac")
     def azure_rbac(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Also use Azure's role assignments; it can't be changed later.
+        Also use Azure role assignments; this can't be changed later.
         """
         return pulumi.get(self, "azure_rbac")
 
@@ -2831,19 +2831,19 @@ class AzureStackImagesArgsDict(TypedDict):
     """
     postgres: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The image of the tracking server's PostgreSQL, likewise.
+    The image for the tracking server's PostgreSQL, in the same case.
 
     It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
     """
     tcp_wait: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The image of the container that waits for a job's master, likewise.
+    The image for the container that waits for a job's master, in the same case.
 
     It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
     """
     trainer: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The image of jobs without an image.
+    The image for jobs that do not set one.
 
     It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
     """
@@ -2873,13 +2873,13 @@ class AzureStackImagesArgs:
         :param pulumi.Input[_builtins.str] mlflow: The tracking server's image, if the stack installs it.
                
                It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
-        :param pulumi.Input[_builtins.str] postgres: The image of the tracking server's PostgreSQL, likewise.
+        :param pulumi.Input[_builtins.str] postgres: The image for the tracking server's PostgreSQL, in the same case.
                
                It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
-        :param pulumi.Input[_builtins.str] tcp_wait: The image of the container that waits for a job's master, likewise.
+        :param pulumi.Input[_builtins.str] tcp_wait: The image for the container that waits for a job's master, in the same case.
                
                It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
-        :param pulumi.Input[_builtins.str] trainer: The image of jobs without an image.
+        :param pulumi.Input[_builtins.str] trainer: The image for jobs that do not set one.
                
                It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         :param pulumi.Input[_builtins.str] trainer_cuda: The same for jobs with GPUs.
@@ -2920,7 +2920,7 @@ class AzureStackImagesArgs:
     @pulumi.getter
     def postgres(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The image of the tracking server's PostgreSQL, likewise.
+        The image for the tracking server's PostgreSQL, in the same case.
 
         It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         """
@@ -2934,7 +2934,7 @@ class AzureStackImagesArgs:
     @pulumi.getter(name="tcpWait")
     def tcp_wait(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The image of the container that waits for a job's master, likewise.
+        The image for the container that waits for a job's master, in the same case.
 
         It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         """
@@ -2948,7 +2948,7 @@ class AzureStackImagesArgs:
     @pulumi.getter
     def trainer(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The image of jobs without an image.
+        The image for jobs that do not set one.
 
         It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         """
@@ -2996,7 +2996,7 @@ class AzureStackLocalGpuNodesArgsDict(TypedDict):
     """
     gpus_per_node: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    `nvidia.com/gpu` of a node whose size is not in clusters/azure/sizes.yaml.
+    `nvidia.com/gpu` per node, if its size is not in clusters/azure/sizes.yaml.
     """
     labels: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]]]]]]
     """
@@ -3032,7 +3032,7 @@ class AzureStackLocalGpuNodesArgs:
         :param pulumi.Input[_builtins.str] size: Size of each node.
                
                It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
-        :param pulumi.Input[_builtins.int] gpus_per_node: `nvidia.com/gpu` of a node whose size is not in clusters/azure/sizes.yaml.
+        :param pulumi.Input[_builtins.int] gpus_per_node: `nvidia.com/gpu` per node, if its size is not in clusters/azure/sizes.yaml.
         :param pulumi.Input[Mapping[str, pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]]]] labels: Labels in addition to Slipway's.
         :param pulumi.Input[_builtins.int] max_nodes: Maximum number of nodes; if above `min_nodes`, the pool is autoscaled.
                
@@ -3072,7 +3072,7 @@ class AzureStackLocalGpuNodesArgs:
     @pulumi.getter(name="gpusPerNode")
     def gpus_per_node(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        `nvidia.com/gpu` of a node whose size is not in clusters/azure/sizes.yaml.
+        `nvidia.com/gpu` per node, if its size is not in clusters/azure/sizes.yaml.
         """
         return pulumi.get(self, "gpus_per_node")
 
@@ -3158,7 +3158,7 @@ class AzureStackLogicalNetworkArgsDict(TypedDict):
     """
     prefix: pulumi.Input[_builtins.str]
     """
-    The network's addresses.
+    The network's address range.
 
     It takes an IPv4 network in CIDR notation, such as 10.20.0.0/24.
     """
@@ -3170,7 +3170,7 @@ class AzureStackLogicalNetworkArgsDict(TypedDict):
     """
     vlan: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    The VLAN's number; 0 for none.
+    The VLAN ID; 0 for none.
     """
 
 @pulumi.input_type
@@ -3194,13 +3194,13 @@ class AzureStackLogicalNetworkArgs:
         :param pulumi.Input[_builtins.str] pool_start: The first address for machines.
                
                It takes an IPv4 address, such as 10.20.0.10.
-        :param pulumi.Input[_builtins.str] prefix: The network's addresses.
+        :param pulumi.Input[_builtins.str] prefix: The network's address range.
                
                It takes an IPv4 network in CIDR notation, such as 10.20.0.0/24.
         :param pulumi.Input[_builtins.str] vm_switch: The hosts' virtual switch: `Get-VMSwitch`.
                
                It takes a virtual switch's name.
-        :param pulumi.Input[_builtins.int] vlan: The VLAN's number; 0 for none.
+        :param pulumi.Input[_builtins.int] vlan: The VLAN ID; 0 for none.
         """
         pulumi.set(__self__, "dns_servers", dns_servers)
         pulumi.set(__self__, "gateway", gateway)
@@ -3269,7 +3269,7 @@ class AzureStackLogicalNetworkArgs:
     @pulumi.getter
     def prefix(self) -> pulumi.Input[_builtins.str]:
         """
-        The network's addresses.
+        The network's address range.
 
         It takes an IPv4 network in CIDR notation, such as 10.20.0.0/24.
         """
@@ -3297,7 +3297,7 @@ class AzureStackLogicalNetworkArgs:
     @pulumi.getter
     def vlan(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        The VLAN's number; 0 for none.
+        The VLAN ID; 0 for none.
         """
         return pulumi.get(self, "vlan")
 
@@ -3309,19 +3309,19 @@ class AzureStackLogicalNetworkArgs:
 class AzureStackRegistryArgsDict(TypedDict):
     server: pulumi.Input[_builtins.str]
     """
-    The registry's address, and a path in it.
+    The registry's address, with a path.
 
     It takes a registry's host, with a port and a path in it where it has them, and no https:// in front: registry.example.com:5000/team.
     """
     credentials: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    A docker config.json, of which only this server's entry is used: to push, and as a Secret for the nodes to pull. By default a push uses the login of docker or podman, and the nodes get no Secret.
+    A docker config.json. Only its entry for this server is used: to push, and as a Secret for the nodes to pull. By default a push uses docker's or podman's login, and the nodes get no Secret.
 
     It takes a path that begins with / or ~/, of a docker config.json, such as ~/.docker/config.json.
     """
     mirrors: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]]
     """
-    Copies of public images: the public reference, and the private one.
+    Copies of public images: each public reference, and the private one.
     """
 
 @pulumi.input_type
@@ -3331,13 +3331,13 @@ class AzureStackRegistryArgs:
                  credentials: pulumi.Input[Optional[_builtins.str]] = None,
                  mirrors: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]] = None):
         """
-        :param pulumi.Input[_builtins.str] server: The registry's address, and a path in it.
+        :param pulumi.Input[_builtins.str] server: The registry's address, with a path.
                
                It takes a registry's host, with a port and a path in it where it has them, and no https:// in front: registry.example.com:5000/team.
-        :param pulumi.Input[_builtins.str] credentials: A docker config.json, of which only this server's entry is used: to push, and as a Secret for the nodes to pull. By default a push uses the login of docker or podman, and the nodes get no Secret.
+        :param pulumi.Input[_builtins.str] credentials: A docker config.json. Only its entry for this server is used: to push, and as a Secret for the nodes to pull. By default a push uses docker's or podman's login, and the nodes get no Secret.
                
                It takes a path that begins with / or ~/, of a docker config.json, such as ~/.docker/config.json.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] mirrors: Copies of public images: the public reference, and the private one.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] mirrors: Copies of public images: each public reference, and the private one.
         """
         pulumi.set(__self__, "server", server)
         if credentials is not None:
@@ -3349,7 +3349,7 @@ class AzureStackRegistryArgs:
     @pulumi.getter
     def server(self) -> pulumi.Input[_builtins.str]:
         """
-        The registry's address, and a path in it.
+        The registry's address, with a path.
 
         It takes a registry's host, with a port and a path in it where it has them, and no https:// in front: registry.example.com:5000/team.
         """
@@ -3363,7 +3363,7 @@ class AzureStackRegistryArgs:
     @pulumi.getter
     def credentials(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        A docker config.json, of which only this server's entry is used: to push, and as a Secret for the nodes to pull. By default a push uses the login of docker or podman, and the nodes get no Secret.
+        A docker config.json. Only its entry for this server is used: to push, and as a Secret for the nodes to pull. By default a push uses docker's or podman's login, and the nodes get no Secret.
 
         It takes a path that begins with / or ~/, of a docker config.json, such as ~/.docker/config.json.
         """
@@ -3377,7 +3377,7 @@ class AzureStackRegistryArgs:
     @pulumi.getter
     def mirrors(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Copies of public images: the public reference, and the private one.
+        Copies of public images: each public reference, and the private one.
         """
         return pulumi.get(self, "mirrors")
 
@@ -3534,13 +3534,13 @@ class EmbeddedClusterArgsDict(TypedDict):
     """
     internet: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Whether jobs reach the internet, though no other network of the machine.
+    Whether jobs can reach the internet, but none of the machine's other networks.
     """
     name: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The cluster's name, which is unique per user; by default the stack's.
+    The cluster's name, which must be unique per user; by default the stack's.
 
-    It takes a DNS label: at most 63 of a-z, 0-9 and -, and no - first or last.
+    It takes a DNS label: at most 63 characters from a-z, 0-9 and -, not starting or ending with -.
     """
 
 @pulumi.input_type
@@ -3551,10 +3551,10 @@ class EmbeddedClusterArgs:
                  name: pulumi.Input[Optional[_builtins.str]] = None):
         """
         :param pulumi.Input[_builtins.str] kind: The kind of cluster.
-        :param pulumi.Input[_builtins.bool] internet: Whether jobs reach the internet, though no other network of the machine.
-        :param pulumi.Input[_builtins.str] name: The cluster's name, which is unique per user; by default the stack's.
+        :param pulumi.Input[_builtins.bool] internet: Whether jobs can reach the internet, but none of the machine's other networks.
+        :param pulumi.Input[_builtins.str] name: The cluster's name, which must be unique per user; by default the stack's.
                
-               It takes a DNS label: at most 63 of a-z, 0-9 and -, and no - first or last.
+               It takes a DNS label: at most 63 characters from a-z, 0-9 and -, not starting or ending with -.
         """
         pulumi.set(__self__, "kind", 'embedded')
         if internet is not None:
@@ -3578,7 +3578,7 @@ class EmbeddedClusterArgs:
     @pulumi.getter
     def internet(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether jobs reach the internet, though no other network of the machine.
+        Whether jobs can reach the internet, but none of the machine's other networks.
         """
         return pulumi.get(self, "internet")
 
@@ -3590,9 +3590,9 @@ class EmbeddedClusterArgs:
     @pulumi.getter
     def name(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The cluster's name, which is unique per user; by default the stack's.
+        The cluster's name, which must be unique per user; by default the stack's.
 
-        It takes a DNS label: at most 63 of a-z, 0-9 and -, and no - first or last.
+        It takes a DNS label: at most 63 characters from a-z, 0-9 and -, not starting or ending with -.
         """
         return pulumi.get(self, "name")
 
@@ -3730,13 +3730,13 @@ class JobArgsDict(TypedDict):
     """
     Seconds; a greater `duration_seconds` fails the update.
 
-    It takes seconds above 0, or a duration such as 90s, 90 min, 1h30m or 12 hours.
+    It takes a number of seconds above 0, or a duration such as 90s, 90 min, 1h30m or 12 hours.
     """
     max_time_to_accuracy: NotRequired[pulumi.Input[Optional[Union[_builtins.float, _builtins.str]]]]
     """
     Seconds; a greater `time_to_accuracy_seconds` fails the update.
 
-    It takes seconds above 0, or a duration such as 90s, 90 min, 1h30m or 12 hours.
+    It takes a number of seconds above 0, or a duration such as 90s, 90 min, 1h30m or 12 hours.
     """
     memory: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
@@ -3778,7 +3778,7 @@ class JobArgsDict(TypedDict):
     """
     Destination of the files in SLIPWAY_OUTPUT_DIR.
 
-    It takes a URL that fsspec knows, such as file:///results, abfs://container/folder or s3://bucket/folder.
+    It takes a URL that fsspec supports, such as file:///results, abfs://container/folder or s3://bucket/folder.
     """
     outputs_every: NotRequired[pulumi.Input[Optional[Union[_builtins.int, _builtins.str]]]]
     """
@@ -4024,10 +4024,10 @@ class JobArgs:
         :param pulumi.Input[_builtins.float] max_cost: The most that its GPU nodes may cost until the last `timeout`, in the currency of the prices.
         :param pulumi.Input[Union[_builtins.float, _builtins.str]] max_duration: Seconds; a greater `duration_seconds` fails the update.
                
-               It takes seconds above 0, or a duration such as 90s, 90 min, 1h30m or 12 hours.
+               It takes a number of seconds above 0, or a duration such as 90s, 90 min, 1h30m or 12 hours.
         :param pulumi.Input[Union[_builtins.float, _builtins.str]] max_time_to_accuracy: Seconds; a greater `time_to_accuracy_seconds` fails the update.
                
-               It takes seconds above 0, or a duration such as 90s, 90 min, 1h30m or 12 hours.
+               It takes a number of seconds above 0, or a duration such as 90s, 90 min, 1h30m or 12 hours.
         :param pulumi.Input[_builtins.str] memory: Memory requested by each replica, `/dev/shm` included.
                
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
@@ -4042,7 +4042,7 @@ class JobArgs:
         :param pulumi.Input['JobOnFailureArgs'] on_failure: `{hold: 30m}`: a failed rank's pod stays so long for `make shell`.
         :param pulumi.Input[_builtins.str] outputs: Destination of the files in SLIPWAY_OUTPUT_DIR.
                
-               It takes a URL that fsspec knows, such as file:///results, abfs://container/folder or s3://bucket/folder.
+               It takes a URL that fsspec supports, such as file:///results, abfs://container/folder or s3://bucket/folder.
         :param pulumi.Input[Union[_builtins.int, _builtins.str]] outputs_every: Seconds; copy changed files that often while the job runs.
                
                It takes a whole number of seconds, at least 1, or a duration such as 90s, 90 min, 1h30m or 12 hours.
@@ -4583,7 +4583,7 @@ class JobArgs:
         """
         Seconds; a greater `duration_seconds` fails the update.
 
-        It takes seconds above 0, or a duration such as 90s, 90 min, 1h30m or 12 hours.
+        It takes a number of seconds above 0, or a duration such as 90s, 90 min, 1h30m or 12 hours.
         """
         return pulumi.get(self, "max_duration")
 
@@ -4597,7 +4597,7 @@ class JobArgs:
         """
         Seconds; a greater `time_to_accuracy_seconds` fails the update.
 
-        It takes seconds above 0, or a duration such as 90s, 90 min, 1h30m or 12 hours.
+        It takes a number of seconds above 0, or a duration such as 90s, 90 min, 1h30m or 12 hours.
         """
         return pulumi.get(self, "max_time_to_accuracy")
 
@@ -4711,7 +4711,7 @@ class JobArgs:
         """
         Destination of the files in SLIPWAY_OUTPUT_DIR.
 
-        It takes a URL that fsspec knows, such as file:///results, abfs://container/folder or s3://bucket/folder.
+        It takes a URL that fsspec supports, such as file:///results, abfs://container/folder or s3://bucket/folder.
         """
         return pulumi.get(self, "outputs")
 
@@ -5182,9 +5182,9 @@ class JobCheckpointArgsDict(TypedDict):
     """
     url: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    A URL that fsspec supports, to keep them elsewhere than the stack's files.
+    A URL that fsspec supports, to keep the checkpoints apart from the stack's files.
 
-    It takes a URL that fsspec knows, such as file:///results, abfs://container/folder or s3://bucket/folder.
+    It takes a URL that fsspec supports, such as file:///results, abfs://container/folder or s3://bucket/folder.
     """
 
 @pulumi.input_type
@@ -5198,9 +5198,9 @@ class JobCheckpointArgs:
                
                It takes a number of steps such as 500 steps, or a duration such as 90s, 90 min, 1h30m or 12 hours.
         :param pulumi.Input[_builtins.int] keep: The number of checkpoints to keep.
-        :param pulumi.Input[_builtins.str] url: A URL that fsspec supports, to keep them elsewhere than the stack's files.
+        :param pulumi.Input[_builtins.str] url: A URL that fsspec supports, to keep the checkpoints apart from the stack's files.
                
-               It takes a URL that fsspec knows, such as file:///results, abfs://container/folder or s3://bucket/folder.
+               It takes a URL that fsspec supports, such as file:///results, abfs://container/folder or s3://bucket/folder.
         """
         if every is not None:
             pulumi.set(__self__, "every", every)
@@ -5239,9 +5239,9 @@ class JobCheckpointArgs:
     @pulumi.getter
     def url(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        A URL that fsspec supports, to keep them elsewhere than the stack's files.
+        A URL that fsspec supports, to keep the checkpoints apart from the stack's files.
 
-        It takes a URL that fsspec knows, such as file:///results, abfs://container/folder or s3://bucket/folder.
+        It takes a URL that fsspec supports, such as file:///results, abfs://container/folder or s3://bucket/folder.
         """
         return pulumi.get(self, "url")
 
@@ -5261,11 +5261,11 @@ class JobDataArgsDict(TypedDict):
     """
     A URL that fsspec supports: an archive (tar, zip), which is unpacked, or another file.
 
-    It takes a URL that fsspec knows, such as file:///results, abfs://container/folder or s3://bucket/folder.
+    It takes a URL that fsspec supports, such as file:///results, abfs://container/folder or s3://bucket/folder.
     """
     volume: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The job's volume with the data; with a `url` the one that keeps the fetched files.
+    The job's volume that contains the data or, if `url` is set, stores fetched files.
     """
 
 @pulumi.input_type
@@ -5280,8 +5280,8 @@ class JobDataArgs:
                It takes 64 of 0-9 and a-f, as sha256sum prints them.
         :param pulumi.Input[_builtins.str] url: A URL that fsspec supports: an archive (tar, zip), which is unpacked, or another file.
                
-               It takes a URL that fsspec knows, such as file:///results, abfs://container/folder or s3://bucket/folder.
-        :param pulumi.Input[_builtins.str] volume: The job's volume with the data; with a `url` the one that keeps the fetched files.
+               It takes a URL that fsspec supports, such as file:///results, abfs://container/folder or s3://bucket/folder.
+        :param pulumi.Input[_builtins.str] volume: The job's volume that contains the data or, if `url` is set, stores fetched files.
         """
         if sha256 is not None:
             pulumi.set(__self__, "sha256", sha256)
@@ -5310,7 +5310,7 @@ class JobDataArgs:
         """
         A URL that fsspec supports: an archive (tar, zip), which is unpacked, or another file.
 
-        It takes a URL that fsspec knows, such as file:///results, abfs://container/folder or s3://bucket/folder.
+        It takes a URL that fsspec supports, such as file:///results, abfs://container/folder or s3://bucket/folder.
         """
         return pulumi.get(self, "url")
 
@@ -5322,7 +5322,7 @@ class JobDataArgs:
     @pulumi.getter
     def volume(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The job's volume with the data; with a `url` the one that keeps the fetched files.
+        The job's volume that contains the data or, if `url` is set, stores fetched files.
         """
         return pulumi.get(self, "volume")
 
@@ -5334,15 +5334,15 @@ class JobDataArgs:
 class JobElasticArgsDict(TypedDict):
     max_replicas: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    The most replicas; by default the job's `workers`.
+    The maximum number of replicas; by default the job's `workers`.
     """
     max_restarts: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    The most restarts of replicas, all of them counted together.
+    The maximum number of replica restarts in total.
     """
     min_replicas: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    With fewer the training waits. By default more than half of `max_replicas`, so that only one part of a split network continues.
+    The minimum number for training to continue. By default, more than half of `max_replicas`, so that only one part of a split network continues.
     """
 
 @pulumi.input_type
@@ -5352,9 +5352,9 @@ class JobElasticArgs:
                  max_restarts: pulumi.Input[Optional[_builtins.int]] = None,
                  min_replicas: pulumi.Input[Optional[_builtins.int]] = None):
         """
-        :param pulumi.Input[_builtins.int] max_replicas: The most replicas; by default the job's `workers`.
-        :param pulumi.Input[_builtins.int] max_restarts: The most restarts of replicas, all of them counted together.
-        :param pulumi.Input[_builtins.int] min_replicas: With fewer the training waits. By default more than half of `max_replicas`, so that only one part of a split network continues.
+        :param pulumi.Input[_builtins.int] max_replicas: The maximum number of replicas; by default the job's `workers`.
+        :param pulumi.Input[_builtins.int] max_restarts: The maximum number of replica restarts in total.
+        :param pulumi.Input[_builtins.int] min_replicas: The minimum number for training to continue. By default, more than half of `max_replicas`, so that only one part of a split network continues.
         """
         if max_replicas is not None:
             pulumi.set(__self__, "max_replicas", max_replicas)
@@ -5367,7 +5367,7 @@ class JobElasticArgs:
     @pulumi.getter(name="maxReplicas")
     def max_replicas(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        The most replicas; by default the job's `workers`.
+        The maximum number of replicas; by default the job's `workers`.
         """
         return pulumi.get(self, "max_replicas")
 
@@ -5379,7 +5379,7 @@ class JobElasticArgs:
     @pulumi.getter(name="maxRestarts")
     def max_restarts(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        The most restarts of replicas, all of them counted together.
+        The maximum number of replica restarts in total.
         """
         return pulumi.get(self, "max_restarts")
 
@@ -5391,7 +5391,7 @@ class JobElasticArgs:
     @pulumi.getter(name="minReplicas")
     def min_replicas(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        With fewer the training waits. By default more than half of `max_replicas`, so that only one part of a split network continues.
+        The minimum number for training to continue. By default, more than half of `max_replicas`, so that only one part of a split network continues.
         """
         return pulumi.get(self, "min_replicas")
 
@@ -5409,7 +5409,7 @@ class JobInputArgsDict(TypedDict):
     """
     job: pulumi.Input[_builtins.str]
     """
-    The other job, which has `outputs` or whose files the stack keeps.
+    The other job, which sets `outputs` or whose files the stack keeps.
 
     It takes a DNS label: at most 40 of a-z, 0-9 and -, a letter first and no - last.
     """
@@ -5423,7 +5423,7 @@ class JobInputArgs:
         :param pulumi.Input[_builtins.str] artifact: The file's path below that job's SLIPWAY_OUTPUT_DIR.
                
                It takes the path of a file below the other job's SLIPWAY_OUTPUT_DIR, such as model.pt.
-        :param pulumi.Input[_builtins.str] job: The other job, which has `outputs` or whose files the stack keeps.
+        :param pulumi.Input[_builtins.str] job: The other job, which sets `outputs` or whose files the stack keeps.
                
                It takes a DNS label: at most 40 of a-z, 0-9 and -, a letter first and no - last.
         """
@@ -5448,7 +5448,7 @@ class JobInputArgs:
     @pulumi.getter
     def job(self) -> pulumi.Input[_builtins.str]:
         """
-        The other job, which has `outputs` or whose files the stack keeps.
+        The other job, which sets `outputs` or whose files the stack keeps.
 
         It takes a DNS label: at most 40 of a-z, 0-9 and -, a letter first and no - last.
         """
@@ -5462,13 +5462,13 @@ class JobInputArgs:
 class JobLimitsArgsDict(TypedDict):
     cpu: NotRequired[pulumi.Input[Optional[Union[_builtins.str, _builtins.float]]]]
     """
-    Cores; without a limit it may use idle ones of the node.
+    Cores; if no limit is set, it may use the node's idle cores.
 
     It takes cores above 0, such as 2, 0.5 or 500m.
     """
     ephemeral_storage: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    On the node's disk.
+    Space on the node's disk.
 
     It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
     """
@@ -5486,10 +5486,10 @@ class JobLimitsArgs:
                  ephemeral_storage: pulumi.Input[Optional[_builtins.str]] = None,
                  memory: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[Union[_builtins.str, _builtins.float]] cpu: Cores; without a limit it may use idle ones of the node.
+        :param pulumi.Input[Union[_builtins.str, _builtins.float]] cpu: Cores; if no limit is set, it may use the node's idle cores.
                
                It takes cores above 0, such as 2, 0.5 or 500m.
-        :param pulumi.Input[_builtins.str] ephemeral_storage: On the node's disk.
+        :param pulumi.Input[_builtins.str] ephemeral_storage: Space on the node's disk.
                
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
         :param pulumi.Input[_builtins.str] memory: Includes `/dev/shm`; by default the `memory` that it requests.
@@ -5507,7 +5507,7 @@ class JobLimitsArgs:
     @pulumi.getter
     def cpu(self) -> pulumi.Input[Optional[Union[_builtins.str, _builtins.float]]]:
         """
-        Cores; without a limit it may use idle ones of the node.
+        Cores; if no limit is set, it may use the node's idle cores.
 
         It takes cores above 0, such as 2, 0.5 or 500m.
         """
@@ -5521,7 +5521,7 @@ class JobLimitsArgs:
     @pulumi.getter(name="ephemeralStorage")
     def ephemeral_storage(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        On the node's disk.
+        Space on the node's disk.
 
         It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
         """
@@ -5555,21 +5555,21 @@ class JobMasterArgsDict(TypedDict):
     """
     ephemeral_storage: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Space on the node's disk that it requests.
+    Disk space on the node that it requests.
 
     It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
     """
     gpus: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    The number of its GPUs.
+    The number of GPUs that it requests.
     """
     limits: NotRequired[pulumi.Input[Optional['JobLimitsArgsDict']]]
     """
-    The most that it may use.
+    The maximum that it may use.
     """
     memory: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Memory that it requests, `/dev/shm` included.
+    Memory that it requests, including `/dev/shm`.
 
     It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
     """
@@ -5586,12 +5586,12 @@ class JobMasterArgs:
         :param pulumi.Input[Union[_builtins.str, _builtins.float]] cpu: Cores that it requests.
                
                It takes cores above 0, such as 2, 0.5 or 500m.
-        :param pulumi.Input[_builtins.str] ephemeral_storage: Space on the node's disk that it requests.
+        :param pulumi.Input[_builtins.str] ephemeral_storage: Disk space on the node that it requests.
                
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
-        :param pulumi.Input[_builtins.int] gpus: The number of its GPUs.
-        :param pulumi.Input['JobLimitsArgs'] limits: The most that it may use.
-        :param pulumi.Input[_builtins.str] memory: Memory that it requests, `/dev/shm` included.
+        :param pulumi.Input[_builtins.int] gpus: The number of GPUs that it requests.
+        :param pulumi.Input['JobLimitsArgs'] limits: The maximum that it may use.
+        :param pulumi.Input[_builtins.str] memory: Memory that it requests, including `/dev/shm`.
                
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
         """
@@ -5624,7 +5624,7 @@ class JobMasterArgs:
     @pulumi.getter(name="ephemeralStorage")
     def ephemeral_storage(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Space on the node's disk that it requests.
+        Disk space on the node that it requests.
 
         It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
         """
@@ -5638,7 +5638,7 @@ class JobMasterArgs:
     @pulumi.getter
     def gpus(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        The number of its GPUs.
+        The number of GPUs that it requests.
         """
         return pulumi.get(self, "gpus")
 
@@ -5650,7 +5650,7 @@ class JobMasterArgs:
     @pulumi.getter
     def limits(self) -> pulumi.Input[Optional['JobLimitsArgs']]:
         """
-        The most that it may use.
+        The maximum that it may use.
         """
         return pulumi.get(self, "limits")
 
@@ -5662,7 +5662,7 @@ class JobMasterArgs:
     @pulumi.getter
     def memory(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Memory that it requests, `/dev/shm` included.
+        Memory that it requests, including `/dev/shm`.
 
         It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
         """
@@ -5704,7 +5704,7 @@ class JobOnFailureArgs:
 class JobSecretKeyArgsDict(TypedDict):
     config: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    A secret of the stack's configuration, set by `pulumi config set --secret`: the job's own Secret gets its value. Replaces `secret` and `key`.
+    A secret in the stack's configuration, set with `pulumi config set --secret`; its value is put in the job's own Secret. Replaces `secret` and `key`.
 
     It takes a key of the stack's configuration without `slipway:`, such as hfToken.
     """
@@ -5726,7 +5726,7 @@ class JobSecretKeyArgs:
                  key: pulumi.Input[Optional[_builtins.str]] = None,
                  secret: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[_builtins.str] config: A secret of the stack's configuration, set by `pulumi config set --secret`: the job's own Secret gets its value. Replaces `secret` and `key`.
+        :param pulumi.Input[_builtins.str] config: A secret in the stack's configuration, set with `pulumi config set --secret`; its value is put in the job's own Secret. Replaces `secret` and `key`.
                
                It takes a key of the stack's configuration without `slipway:`, such as hfToken.
         :param pulumi.Input[_builtins.str] key: The key in that Secret.
@@ -5745,7 +5745,7 @@ class JobSecretKeyArgs:
     @pulumi.getter
     def config(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        A secret of the stack's configuration, set by `pulumi config set --secret`: the job's own Secret gets its value. Replaces `secret` and `key`.
+        A secret in the stack's configuration, set with `pulumi config set --secret`; its value is put in the job's own Secret. Replaces `secret` and `key`.
 
         It takes a key of the stack's configuration without `slipway:`, such as hfToken.
         """
@@ -5785,23 +5785,23 @@ class JobSecretKeyArgs:
 class JobTolerationArgsDict(TypedDict):
     effect: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The taint's effect; by default every effect.
+    The taint's effect; by default, any effect.
 
     One of `NoSchedule`, `PreferNoSchedule`, `NoExecute`.
     """
     key: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The taint's key; without one, and with the operator `Exists`, all taints.
+    The taint's key; if it is not set and the operator is `Exists`, all taints match.
     """
     operator: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    `Equal` requires the taint's `value`; `Exists` allows any.
+    `Equal` requires the taint to have this `value`; `Exists` allows any value.
 
     One of `Equal`, `Exists`.
     """
     toleration_seconds: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    Seconds that a pod stays on a node that gets a `NoExecute` taint; by default for ever.
+    Seconds that a pod stays on a node that gets a `NoExecute` taint; by default, forever.
     """
     value: NotRequired[pulumi.Input[Optional[Union[_builtins.str, _builtins.int, _builtins.bool]]]]
     """
@@ -5819,14 +5819,14 @@ class JobTolerationArgs:
                  toleration_seconds: pulumi.Input[Optional[_builtins.int]] = None,
                  value: pulumi.Input[Optional[Union[_builtins.str, _builtins.int, _builtins.bool]]] = None):
         """
-        :param pulumi.Input[_builtins.str] effect: The taint's effect; by default every effect.
+        :param pulumi.Input[_builtins.str] effect: The taint's effect; by default, any effect.
                
                One of `NoSchedule`, `PreferNoSchedule`, `NoExecute`.
-        :param pulumi.Input[_builtins.str] key: The taint's key; without one, and with the operator `Exists`, all taints.
-        :param pulumi.Input[_builtins.str] operator: `Equal` requires the taint's `value`; `Exists` allows any.
+        :param pulumi.Input[_builtins.str] key: The taint's key; if it is not set and the operator is `Exists`, all taints match.
+        :param pulumi.Input[_builtins.str] operator: `Equal` requires the taint to have this `value`; `Exists` allows any value.
                
                One of `Equal`, `Exists`.
-        :param pulumi.Input[_builtins.int] toleration_seconds: Seconds that a pod stays on a node that gets a `NoExecute` taint; by default for ever.
+        :param pulumi.Input[_builtins.int] toleration_seconds: Seconds that a pod stays on a node that gets a `NoExecute` taint; by default, forever.
         :param pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]] value: The taint's value.
                
                It takes at most 63 letters, digits, -, _ and ., a letter or digit first and last.
@@ -5846,7 +5846,7 @@ class JobTolerationArgs:
     @pulumi.getter
     def effect(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The taint's effect; by default every effect.
+        The taint's effect; by default, any effect.
 
         One of `NoSchedule`, `PreferNoSchedule`, `NoExecute`.
         """
@@ -5860,7 +5860,7 @@ class JobTolerationArgs:
     @pulumi.getter
     def key(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The taint's key; without one, and with the operator `Exists`, all taints.
+        The taint's key; if it is not set and the operator is `Exists`, all taints match.
         """
         return pulumi.get(self, "key")
 
@@ -5872,7 +5872,7 @@ class JobTolerationArgs:
     @pulumi.getter
     def operator(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        `Equal` requires the taint's `value`; `Exists` allows any.
+        `Equal` requires the taint to have this `value`; `Exists` allows any value.
 
         One of `Equal`, `Exists`.
         """
@@ -5886,7 +5886,7 @@ class JobTolerationArgs:
     @pulumi.getter(name="tolerationSeconds")
     def toleration_seconds(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Seconds that a pod stays on a node that gets a `NoExecute` taint; by default for ever.
+        Seconds that a pod stays on a node that gets a `NoExecute` taint; by default, forever.
         """
         return pulumi.get(self, "toleration_seconds")
 
@@ -5912,7 +5912,7 @@ class JobTolerationArgs:
 class JobVolumeArgsDict(TypedDict):
     mount_path: pulumi.Input[_builtins.str]
     """
-    Its path in the container.
+    The directory's path in the container.
 
     It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
     """
@@ -5924,17 +5924,17 @@ class JobVolumeArgsDict(TypedDict):
     """
     empty_dir: NotRequired[pulumi.Input[Optional[Union[_builtins.bool, _builtins.str]]]]
     """
-    Empty for each pod and deleted with it: `true`, or its maximum size.
+    A directory that starts empty and is deleted with its pod: `true`, or the maximum size.
     """
     host_path: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    A directory of the node, which becomes a PersistentVolume and a claim.
+    A directory on the node, which becomes a PersistentVolume and a claim.
 
     It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
     """
     keep: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Whether that claim and its files stay when the job is removed; true by default.
+    Whether that claim and its files are kept when the job is removed; true by default.
     """
     read_only: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
@@ -5942,7 +5942,7 @@ class JobVolumeArgsDict(TypedDict):
     """
     size: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The size of a new, empty claim of the cluster's default storage class.
+    The size of a new, empty claim with the cluster's default storage class.
 
     It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
     """
@@ -5958,19 +5958,19 @@ class JobVolumeArgs:
                  read_only: pulumi.Input[Optional[_builtins.bool]] = None,
                  size: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[_builtins.str] mount_path: Its path in the container.
+        :param pulumi.Input[_builtins.str] mount_path: The directory's path in the container.
                
                It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
         :param pulumi.Input[_builtins.str] claim: The name of an existing PersistentVolumeClaim.
                
                It takes an object's name: a-z, 0-9, - and ., and none of - and . first or last.
-        :param pulumi.Input[Union[_builtins.bool, _builtins.str]] empty_dir: Empty for each pod and deleted with it: `true`, or its maximum size.
-        :param pulumi.Input[_builtins.str] host_path: A directory of the node, which becomes a PersistentVolume and a claim.
+        :param pulumi.Input[Union[_builtins.bool, _builtins.str]] empty_dir: A directory that starts empty and is deleted with its pod: `true`, or the maximum size.
+        :param pulumi.Input[_builtins.str] host_path: A directory on the node, which becomes a PersistentVolume and a claim.
                
                It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
-        :param pulumi.Input[_builtins.bool] keep: Whether that claim and its files stay when the job is removed; true by default.
+        :param pulumi.Input[_builtins.bool] keep: Whether that claim and its files are kept when the job is removed; true by default.
         :param pulumi.Input[_builtins.bool] read_only: Whether it is mounted read-only.
-        :param pulumi.Input[_builtins.str] size: The size of a new, empty claim of the cluster's default storage class.
+        :param pulumi.Input[_builtins.str] size: The size of a new, empty claim with the cluster's default storage class.
                
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
         """
@@ -5992,7 +5992,7 @@ class JobVolumeArgs:
     @pulumi.getter(name="mountPath")
     def mount_path(self) -> pulumi.Input[_builtins.str]:
         """
-        Its path in the container.
+        The directory's path in the container.
 
         It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
         """
@@ -6020,7 +6020,7 @@ class JobVolumeArgs:
     @pulumi.getter(name="emptyDir")
     def empty_dir(self) -> pulumi.Input[Optional[Union[_builtins.bool, _builtins.str]]]:
         """
-        Empty for each pod and deleted with it: `true`, or its maximum size.
+        A directory that starts empty and is deleted with its pod: `true`, or the maximum size.
         """
         return pulumi.get(self, "empty_dir")
 
@@ -6032,7 +6032,7 @@ class JobVolumeArgs:
     @pulumi.getter(name="hostPath")
     def host_path(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        A directory of the node, which becomes a PersistentVolume and a claim.
+        A directory on the node, which becomes a PersistentVolume and a claim.
 
         It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
         """
@@ -6046,7 +6046,7 @@ class JobVolumeArgs:
     @pulumi.getter
     def keep(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether that claim and its files stay when the job is removed; true by default.
+        Whether that claim and its files are kept when the job is removed; true by default.
         """
         return pulumi.get(self, "keep")
 
@@ -6070,7 +6070,7 @@ class JobVolumeArgs:
     @pulumi.getter
     def size(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The size of a new, empty claim of the cluster's default storage class.
+        The size of a new, empty claim with the cluster's default storage class.
 
         It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
         """
@@ -6092,39 +6092,39 @@ class KindClusterArgsDict(TypedDict):
     """
     control_planes: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    Nodes with the control plane.
+    Number of control plane nodes.
 
-    It takes 1, 3, 5, 7 or 9: more than half of them have to agree, so one more than those bears no more failures (https://etcd.io/docs/v3.6/faq/).
+    It takes 1, 3, 5, 7 or 9: more than half of them must agree, so an even number tolerates no more failures (https://etcd.io/docs/v3.6/faq/).
 
     One of `1`, `3`, `5`, `7`, `9`.
     """
     image: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Image of the nodes, which determines the version of Kubernetes; by default that of kind's version.
+    Image for the nodes, which determines the Kubernetes version; by default the one for kind's version.
 
     It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
     """
     mounts: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input['KindMountArgsDict']]]]]
     """
-    Directories of this machine that are mounted in all nodes.
+    Directories on this machine that are mounted in all nodes.
     """
     name: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    kind's name of the cluster; by default the stack's name, and slipway-kind for the stack `kind`.
+    The cluster's name in kind; by default the stack's name, or slipway-kind for the stack `kind`.
 
-    It takes at most 50 of a-z, 0-9 and -, and no - first or last.
+    It takes at most 50 characters from a-z, 0-9 and -, not starting or ending with -.
     """
     ports: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input['KindPortMappingArgsDict']]]]]
     """
-    Ports of this machine that are mapped to ports of the first node.
+    Ports on this machine that are mapped to ports on the first node.
     """
     reserved: NotRequired[pulumi.Input[Optional['KindReservedArgsDict']]]
     """
-    Resources of each node that pods can't use.
+    Resources on each node that pods can't use.
     """
     workers: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    Further nodes, on which jobs run; without any, jobs run on the others.
+    Number of worker nodes, which run the jobs; with 0, the control plane nodes do.
     """
 
 @pulumi.input_type
@@ -6142,21 +6142,21 @@ class KindClusterArgs:
         """
         :param pulumi.Input[_builtins.str] kind: The kind of cluster.
         :param pulumi.Input[_builtins.bool] adopt: Use an existing cluster of that name. It is never deleted.
-        :param pulumi.Input[_builtins.int] control_planes: Nodes with the control plane.
+        :param pulumi.Input[_builtins.int] control_planes: Number of control plane nodes.
                
-               It takes 1, 3, 5, 7 or 9: more than half of them have to agree, so one more than those bears no more failures (https://etcd.io/docs/v3.6/faq/).
+               It takes 1, 3, 5, 7 or 9: more than half of them must agree, so an even number tolerates no more failures (https://etcd.io/docs/v3.6/faq/).
                
                One of `1`, `3`, `5`, `7`, `9`.
-        :param pulumi.Input[_builtins.str] image: Image of the nodes, which determines the version of Kubernetes; by default that of kind's version.
+        :param pulumi.Input[_builtins.str] image: Image for the nodes, which determines the Kubernetes version; by default the one for kind's version.
                
                It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
-        :param pulumi.Input[Sequence[pulumi.Input['KindMountArgs']]] mounts: Directories of this machine that are mounted in all nodes.
-        :param pulumi.Input[_builtins.str] name: kind's name of the cluster; by default the stack's name, and slipway-kind for the stack `kind`.
+        :param pulumi.Input[Sequence[pulumi.Input['KindMountArgs']]] mounts: Directories on this machine that are mounted in all nodes.
+        :param pulumi.Input[_builtins.str] name: The cluster's name in kind; by default the stack's name, or slipway-kind for the stack `kind`.
                
-               It takes at most 50 of a-z, 0-9 and -, and no - first or last.
-        :param pulumi.Input[Sequence[pulumi.Input['KindPortMappingArgs']]] ports: Ports of this machine that are mapped to ports of the first node.
-        :param pulumi.Input['KindReservedArgs'] reserved: Resources of each node that pods can't use.
-        :param pulumi.Input[_builtins.int] workers: Further nodes, on which jobs run; without any, jobs run on the others.
+               It takes at most 50 characters from a-z, 0-9 and -, not starting or ending with -.
+        :param pulumi.Input[Sequence[pulumi.Input['KindPortMappingArgs']]] ports: Ports on this machine that are mapped to ports on the first node.
+        :param pulumi.Input['KindReservedArgs'] reserved: Resources on each node that pods can't use.
+        :param pulumi.Input[_builtins.int] workers: Number of worker nodes, which run the jobs; with 0, the control plane nodes do.
         """
         pulumi.set(__self__, "kind", 'kind')
         if adopt is not None:
@@ -6204,9 +6204,9 @@ class KindClusterArgs:
     @pulumi.getter(name="controlPlanes")
     def control_planes(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Nodes with the control plane.
+        Number of control plane nodes.
 
-        It takes 1, 3, 5, 7 or 9: more than half of them have to agree, so one more than those bears no more failures (https://etcd.io/docs/v3.6/faq/).
+        It takes 1, 3, 5, 7 or 9: more than half of them must agree, so an even number tolerates no more failures (https://etcd.io/docs/v3.6/faq/).
 
         One of `1`, `3`, `5`, `7`, `9`.
         """
@@ -6220,7 +6220,7 @@ class KindClusterArgs:
     @pulumi.getter
     def image(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Image of the nodes, which determines the version of Kubernetes; by default that of kind's version.
+        Image for the nodes, which determines the Kubernetes version; by default the one for kind's version.
 
         It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
         """
@@ -6234,7 +6234,7 @@ class KindClusterArgs:
     @pulumi.getter
     def mounts(self) -> pulumi.Input[Optional[Sequence[pulumi.Input['KindMountArgs']]]]:
         """
-        Directories of this machine that are mounted in all nodes.
+        Directories on this machine that are mounted in all nodes.
         """
         return pulumi.get(self, "mounts")
 
@@ -6246,9 +6246,9 @@ class KindClusterArgs:
     @pulumi.getter
     def name(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        kind's name of the cluster; by default the stack's name, and slipway-kind for the stack `kind`.
+        The cluster's name in kind; by default the stack's name, or slipway-kind for the stack `kind`.
 
-        It takes at most 50 of a-z, 0-9 and -, and no - first or last.
+        It takes at most 50 characters from a-z, 0-9 and -, not starting or ending with -.
         """
         return pulumi.get(self, "name")
 
@@ -6260,7 +6260,7 @@ class KindClusterArgs:
     @pulumi.getter
     def ports(self) -> pulumi.Input[Optional[Sequence[pulumi.Input['KindPortMappingArgs']]]]:
         """
-        Ports of this machine that are mapped to ports of the first node.
+        Ports on this machine that are mapped to ports on the first node.
         """
         return pulumi.get(self, "ports")
 
@@ -6272,7 +6272,7 @@ class KindClusterArgs:
     @pulumi.getter
     def reserved(self) -> pulumi.Input[Optional['KindReservedArgs']]:
         """
-        Resources of each node that pods can't use.
+        Resources on each node that pods can't use.
         """
         return pulumi.get(self, "reserved")
 
@@ -6284,7 +6284,7 @@ class KindClusterArgs:
     @pulumi.getter
     def workers(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Further nodes, on which jobs run; without any, jobs run on the others.
+        Number of worker nodes, which run the jobs; with 0, the control plane nodes do.
         """
         return pulumi.get(self, "workers")
 
@@ -6308,7 +6308,7 @@ class KindMountArgsDict(TypedDict):
     """
     read_only: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Whether the nodes can't write to it.
+    Whether nodes are prevented from writing to it.
     """
 
 @pulumi.input_type
@@ -6324,7 +6324,7 @@ class KindMountArgs:
         :param pulumi.Input[_builtins.str] node: Path on the nodes.
                
                It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
-        :param pulumi.Input[_builtins.bool] read_only: Whether the nodes can't write to it.
+        :param pulumi.Input[_builtins.bool] read_only: Whether nodes are prevented from writing to it.
         """
         pulumi.set(__self__, "host", host)
         pulumi.set(__self__, "node", node)
@@ -6363,7 +6363,7 @@ class KindMountArgs:
     @pulumi.getter(name="readOnly")
     def read_only(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether the nodes can't write to it.
+        Whether nodes are prevented from writing to it.
         """
         return pulumi.get(self, "read_only")
 
@@ -6383,7 +6383,7 @@ class KindPortMappingArgsDict(TypedDict):
     """
     address: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Address of this machine; by default only this machine reaches it.
+    Address on this machine; by default only this machine can reach it.
 
     It takes an IPv4 address of this machine, such as 127.0.0.1.
     """
@@ -6404,7 +6404,7 @@ class KindPortMappingArgs:
         """
         :param pulumi.Input[_builtins.int] host: Port on this machine.
         :param pulumi.Input[_builtins.int] node: Port on the node.
-        :param pulumi.Input[_builtins.str] address: Address of this machine; by default only this machine reaches it.
+        :param pulumi.Input[_builtins.str] address: Address on this machine; by default only this machine can reach it.
                
                It takes an IPv4 address of this machine, such as 127.0.0.1.
         :param pulumi.Input[_builtins.str] protocol: Transport protocol.
@@ -6446,7 +6446,7 @@ class KindPortMappingArgs:
     @pulumi.getter
     def address(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Address of this machine; by default only this machine reaches it.
+        Address on this machine; by default only this machine can reach it.
 
         It takes an IPv4 address of this machine, such as 127.0.0.1.
         """
@@ -6480,7 +6480,7 @@ class KindReservedArgsDict(TypedDict):
     """
     memory: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Amount of memory with its unit.
+    Amount of memory, with a unit.
 
     It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
     """
@@ -6494,7 +6494,7 @@ class KindReservedArgs:
         :param pulumi.Input[Union[_builtins.str, _builtins.float]] cpu: Number of cores.
                
                It takes cores above 0, such as 2, 0.5 or 500m.
-        :param pulumi.Input[_builtins.str] memory: Amount of memory with its unit.
+        :param pulumi.Input[_builtins.str] memory: Amount of memory, with a unit.
                
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
         """
@@ -6521,7 +6521,7 @@ class KindReservedArgs:
     @pulumi.getter
     def memory(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Amount of memory with its unit.
+        Amount of memory, with a unit.
 
         It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
         """
@@ -6539,17 +6539,17 @@ class KubeconfigClusterArgsDict(TypedDict):
     """
     context: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Context of the kubeconfig; by default the current one.
+    Context in the kubeconfig; by default the current one.
 
     It takes a context's name, as `kubectl config get-contexts` has it.
     """
     disconnected: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Whether nodes only reach that registry.
+    Whether nodes can reach only that registry.
     """
     gpus: NotRequired[pulumi.Input[Optional['KubeconfigGpusArgsDict']]]
     """
-    The nodes with GPUs; by default none.
+    The GPU nodes; by default none.
     """
     images: NotRequired[pulumi.Input[Optional['KubeconfigImagesArgsDict']]]
     """
@@ -6557,7 +6557,7 @@ class KubeconfigClusterArgsDict(TypedDict):
     """
     kubeconfig: NotRequired[Any]
     """
-    Content of a kubeconfig instead, as text or a map, in a program that has just created the cluster. A secret.
+    Content of a kubeconfig instead, as text or a map, for a program that has just created the cluster. A secret.
 
     It takes the content of a kubeconfig, as text or a map.
     """
@@ -6569,13 +6569,13 @@ class KubeconfigClusterArgsDict(TypedDict):
     """
     operator: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Whether the training operator is installed, has to exist, or is installed only if there is none.
+    Whether the training operator is installed, must already exist, or is installed only if there is none.
 
     One of `auto`, `install`, `existing`.
     """
     path: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Path of the kubeconfig; by default $KUBECONFIG, or else ~/.kube/config.
+    Path to the kubeconfig; by default $KUBECONFIG, or else ~/.kube/config.
 
     It takes the path of a kubeconfig, absolute or with ~/, such as ~/.kube/team-a.
     """
@@ -6599,22 +6599,22 @@ class KubeconfigClusterArgs:
                  registry: pulumi.Input[Optional['KubeconfigRegistryArgs']] = None):
         """
         :param pulumi.Input[_builtins.str] kind: The kind of cluster.
-        :param pulumi.Input[_builtins.str] context: Context of the kubeconfig; by default the current one.
+        :param pulumi.Input[_builtins.str] context: Context in the kubeconfig; by default the current one.
                
                It takes a context's name, as `kubectl config get-contexts` has it.
-        :param pulumi.Input[_builtins.bool] disconnected: Whether nodes only reach that registry.
-        :param pulumi.Input['KubeconfigGpusArgs'] gpus: The nodes with GPUs; by default none.
+        :param pulumi.Input[_builtins.bool] disconnected: Whether nodes can reach only that registry.
+        :param pulumi.Input['KubeconfigGpusArgs'] gpus: The GPU nodes; by default none.
         :param pulumi.Input['KubeconfigImagesArgs'] images: Prebuilt images.
-        :param Any kubeconfig: Content of a kubeconfig instead, as text or a map, in a program that has just created the cluster. A secret.
+        :param Any kubeconfig: Content of a kubeconfig instead, as text or a map, for a program that has just created the cluster. A secret.
                
                It takes the content of a kubeconfig, as text or a map.
         :param pulumi.Input[_builtins.str] namespace: Existing namespace for jobs; by default `slipway-jobs` is created.
                
                It takes the name of a namespace that is there: at most 63 of a-z, 0-9 and -, and no - first or last.
-        :param pulumi.Input[_builtins.str] operator: Whether the training operator is installed, has to exist, or is installed only if there is none.
+        :param pulumi.Input[_builtins.str] operator: Whether the training operator is installed, must already exist, or is installed only if there is none.
                
                One of `auto`, `install`, `existing`.
-        :param pulumi.Input[_builtins.str] path: Path of the kubeconfig; by default $KUBECONFIG, or else ~/.kube/config.
+        :param pulumi.Input[_builtins.str] path: Path to the kubeconfig; by default $KUBECONFIG, or else ~/.kube/config.
                
                It takes the path of a kubeconfig, absolute or with ~/, such as ~/.kube/team-a.
         :param pulumi.Input['KubeconfigRegistryArgs'] registry: Registry that images are pushed to and pulled from.
@@ -6655,7 +6655,7 @@ class KubeconfigClusterArgs:
     @pulumi.getter
     def context(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Context of the kubeconfig; by default the current one.
+        Context in the kubeconfig; by default the current one.
 
         It takes a context's name, as `kubectl config get-contexts` has it.
         """
@@ -6669,7 +6669,7 @@ class KubeconfigClusterArgs:
     @pulumi.getter
     def disconnected(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether nodes only reach that registry.
+        Whether nodes can reach only that registry.
         """
         return pulumi.get(self, "disconnected")
 
@@ -6681,7 +6681,7 @@ class KubeconfigClusterArgs:
     @pulumi.getter
     def gpus(self) -> pulumi.Input[Optional['KubeconfigGpusArgs']]:
         """
-        The nodes with GPUs; by default none.
+        The GPU nodes; by default none.
         """
         return pulumi.get(self, "gpus")
 
@@ -6705,7 +6705,7 @@ class KubeconfigClusterArgs:
     @pulumi.getter
     def kubeconfig(self) -> Optional[Any]:
         """
-        Content of a kubeconfig instead, as text or a map, in a program that has just created the cluster. A secret.
+        Content of a kubeconfig instead, as text or a map, for a program that has just created the cluster. A secret.
 
         It takes the content of a kubeconfig, as text or a map.
         """
@@ -6733,7 +6733,7 @@ class KubeconfigClusterArgs:
     @pulumi.getter
     def operator(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Whether the training operator is installed, has to exist, or is installed only if there is none.
+        Whether the training operator is installed, must already exist, or is installed only if there is none.
 
         One of `auto`, `install`, `existing`.
         """
@@ -6747,7 +6747,7 @@ class KubeconfigClusterArgs:
     @pulumi.getter
     def path(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Path of the kubeconfig; by default $KUBECONFIG, or else ~/.kube/config.
+        Path to the kubeconfig; by default $KUBECONFIG, or else ~/.kube/config.
 
         It takes the path of a kubeconfig, absolute or with ~/, such as ~/.kube/team-a.
         """
@@ -6781,13 +6781,13 @@ class KubeconfigGpusArgsDict(TypedDict):
     """
     interface: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Network interface of pods, which NCCL and Gloo use.
+    The pods' network interface that NCCL and Gloo use.
 
     It takes an interface's name, such as eth0.
     """
     labels: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]]]]]]
     """
-    Labels that these nodes have and no others.
+    Labels that only these nodes have.
     """
     max_nodes: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
@@ -6795,11 +6795,11 @@ class KubeconfigGpusArgsDict(TypedDict):
     """
     nodes: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    Minimum number of nodes; with 0 the first job's request creates one.
+    Minimum number of nodes; with 0, nodes are created when a job needs them.
     """
     taints: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input['KubeconfigTaintArgsDict']]]]]
     """
-    Taints of these nodes.
+    Taints on these nodes.
     """
 
 @pulumi.input_type
@@ -6815,13 +6815,13 @@ class KubeconfigGpusArgs:
         """
         :param pulumi.Input[_builtins.int] per_node: `nvidia.com/gpu` that each of these nodes offers.
         :param pulumi.Input[_builtins.bool] device_plugin: Whether Slipway installs NVIDIA's device plugin; most clusters have it.
-        :param pulumi.Input[_builtins.str] interface: Network interface of pods, which NCCL and Gloo use.
+        :param pulumi.Input[_builtins.str] interface: The pods' network interface that NCCL and Gloo use.
                
                It takes an interface's name, such as eth0.
-        :param pulumi.Input[Mapping[str, pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]]]] labels: Labels that these nodes have and no others.
+        :param pulumi.Input[Mapping[str, pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]]]] labels: Labels that only these nodes have.
         :param pulumi.Input[_builtins.int] max_nodes: Maximum number of nodes; by default unknown.
-        :param pulumi.Input[_builtins.int] nodes: Minimum number of nodes; with 0 the first job's request creates one.
-        :param pulumi.Input[Sequence[pulumi.Input['KubeconfigTaintArgs']]] taints: Taints of these nodes.
+        :param pulumi.Input[_builtins.int] nodes: Minimum number of nodes; with 0, nodes are created when a job needs them.
+        :param pulumi.Input[Sequence[pulumi.Input['KubeconfigTaintArgs']]] taints: Taints on these nodes.
         """
         pulumi.set(__self__, "per_node", per_node)
         if device_plugin is not None:
@@ -6865,7 +6865,7 @@ class KubeconfigGpusArgs:
     @pulumi.getter
     def interface(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Network interface of pods, which NCCL and Gloo use.
+        The pods' network interface that NCCL and Gloo use.
 
         It takes an interface's name, such as eth0.
         """
@@ -6879,7 +6879,7 @@ class KubeconfigGpusArgs:
     @pulumi.getter
     def labels(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]]]]]:
         """
-        Labels that these nodes have and no others.
+        Labels that only these nodes have.
         """
         return pulumi.get(self, "labels")
 
@@ -6903,7 +6903,7 @@ class KubeconfigGpusArgs:
     @pulumi.getter
     def nodes(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Minimum number of nodes; with 0 the first job's request creates one.
+        Minimum number of nodes; with 0, nodes are created when a job needs them.
         """
         return pulumi.get(self, "nodes")
 
@@ -6915,7 +6915,7 @@ class KubeconfigGpusArgs:
     @pulumi.getter
     def taints(self) -> pulumi.Input[Optional[Sequence[pulumi.Input['KubeconfigTaintArgs']]]]:
         """
-        Taints of these nodes.
+        Taints on these nodes.
         """
         return pulumi.get(self, "taints")
 
@@ -6933,19 +6933,19 @@ class KubeconfigImagesArgsDict(TypedDict):
     """
     postgres: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The image of the tracking server's PostgreSQL, likewise.
+    The image for the tracking server's PostgreSQL, in the same case.
 
     It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
     """
     tcp_wait: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The image of the container that waits for a job's master, likewise.
+    The image for the container that waits for a job's master, in the same case.
 
     It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
     """
     trainer: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The image of jobs without an image.
+    The image for jobs that do not set one.
 
     It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
     """
@@ -6975,13 +6975,13 @@ class KubeconfigImagesArgs:
         :param pulumi.Input[_builtins.str] mlflow: The tracking server's image, if the stack installs it.
                
                It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
-        :param pulumi.Input[_builtins.str] postgres: The image of the tracking server's PostgreSQL, likewise.
+        :param pulumi.Input[_builtins.str] postgres: The image for the tracking server's PostgreSQL, in the same case.
                
                It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
-        :param pulumi.Input[_builtins.str] tcp_wait: The image of the container that waits for a job's master, likewise.
+        :param pulumi.Input[_builtins.str] tcp_wait: The image for the container that waits for a job's master, in the same case.
                
                It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
-        :param pulumi.Input[_builtins.str] trainer: The image of jobs without an image.
+        :param pulumi.Input[_builtins.str] trainer: The image for jobs that do not set one.
                
                It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
         :param pulumi.Input[_builtins.str] trainer_cuda: The same for jobs with GPUs.
@@ -7022,7 +7022,7 @@ class KubeconfigImagesArgs:
     @pulumi.getter
     def postgres(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The image of the tracking server's PostgreSQL, likewise.
+        The image for the tracking server's PostgreSQL, in the same case.
 
         It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
         """
@@ -7036,7 +7036,7 @@ class KubeconfigImagesArgs:
     @pulumi.getter(name="tcpWait")
     def tcp_wait(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The image of the container that waits for a job's master, likewise.
+        The image for the container that waits for a job's master, in the same case.
 
         It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
         """
@@ -7050,7 +7050,7 @@ class KubeconfigImagesArgs:
     @pulumi.getter
     def trainer(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The image of jobs without an image.
+        The image for jobs that do not set one.
 
         It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
         """
@@ -7092,19 +7092,19 @@ class KubeconfigImagesArgs:
 class KubeconfigRegistryArgsDict(TypedDict):
     server: pulumi.Input[_builtins.str]
     """
-    The registry's address, and a path in it.
+    The registry's address, with a path.
 
     It takes a registry's host, with a port and a path in it where it has them, and no https:// in front: registry.example.com:5000/team.
     """
     credentials: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    A docker config.json, of which only this server's entry is used: to push, and as a Secret for the nodes to pull. By default a push uses the login of docker or podman, and the nodes get no Secret.
+    A docker config.json. Only its entry for this server is used: to push, and as a Secret for the nodes to pull. By default a push uses docker's or podman's login, and the nodes get no Secret.
 
     It takes a path that begins with / or ~/, of a docker config.json, such as ~/.docker/config.json.
     """
     mirrors: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]]
     """
-    Copies of public images: the public reference, and the private one.
+    Copies of public images: each public reference, and the private one.
     """
 
 @pulumi.input_type
@@ -7114,13 +7114,13 @@ class KubeconfigRegistryArgs:
                  credentials: pulumi.Input[Optional[_builtins.str]] = None,
                  mirrors: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]] = None):
         """
-        :param pulumi.Input[_builtins.str] server: The registry's address, and a path in it.
+        :param pulumi.Input[_builtins.str] server: The registry's address, with a path.
                
                It takes a registry's host, with a port and a path in it where it has them, and no https:// in front: registry.example.com:5000/team.
-        :param pulumi.Input[_builtins.str] credentials: A docker config.json, of which only this server's entry is used: to push, and as a Secret for the nodes to pull. By default a push uses the login of docker or podman, and the nodes get no Secret.
+        :param pulumi.Input[_builtins.str] credentials: A docker config.json. Only its entry for this server is used: to push, and as a Secret for the nodes to pull. By default a push uses docker's or podman's login, and the nodes get no Secret.
                
                It takes a path that begins with / or ~/, of a docker config.json, such as ~/.docker/config.json.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] mirrors: Copies of public images: the public reference, and the private one.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] mirrors: Copies of public images: each public reference, and the private one.
         """
         pulumi.set(__self__, "server", server)
         if credentials is not None:
@@ -7132,7 +7132,7 @@ class KubeconfigRegistryArgs:
     @pulumi.getter
     def server(self) -> pulumi.Input[_builtins.str]:
         """
-        The registry's address, and a path in it.
+        The registry's address, with a path.
 
         It takes a registry's host, with a port and a path in it where it has them, and no https:// in front: registry.example.com:5000/team.
         """
@@ -7146,7 +7146,7 @@ class KubeconfigRegistryArgs:
     @pulumi.getter
     def credentials(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        A docker config.json, of which only this server's entry is used: to push, and as a Secret for the nodes to pull. By default a push uses the login of docker or podman, and the nodes get no Secret.
+        A docker config.json. Only its entry for this server is used: to push, and as a Secret for the nodes to pull. By default a push uses docker's or podman's login, and the nodes get no Secret.
 
         It takes a path that begins with / or ~/, of a docker config.json, such as ~/.docker/config.json.
         """
@@ -7160,7 +7160,7 @@ class KubeconfigRegistryArgs:
     @pulumi.getter
     def mirrors(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Copies of public images: the public reference, and the private one.
+        Copies of public images: each public reference, and the private one.
         """
         return pulumi.get(self, "mirrors")
 
@@ -7260,11 +7260,11 @@ class MinikubeClusterArgsDict(TypedDict):
     """
     cpus: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    Cores of each node.
+    Cores per node.
     """
     disk_size: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Disk size of each node, if it is a virtual machine.
+    Disk size per node, if the nodes are virtual machines.
 
     It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
     """
@@ -7282,25 +7282,25 @@ class MinikubeClusterArgsDict(TypedDict):
     """
     kubernetes_version: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Version of Kubernetes; by default minikube's.
+    Kubernetes version; by default minikube's.
 
     It takes a full version, such as v1.34.3.
     """
     memory: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Memory of each node.
+    Memory per node.
 
     It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
     """
     mount: NotRequired[pulumi.Input[Optional['MinikubeMountArgsDict']]]
     """
-    A directory of this machine that is mounted in the nodes; minikube supports one.
+    A directory on this machine that is mounted in the nodes; minikube allows only one.
     """
     name: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The profile's name; by default the stack's, and slipway-minikube for the stack `minikube`.
+    The profile's name; by default the stack's, or slipway-minikube for the stack `minikube`.
 
-    It takes at most 50 of a-z, 0-9 and -, and no - first or last.
+    It takes at most 50 characters from a-z, 0-9 and -, not starting or ending with -.
     """
     nodes: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
@@ -7308,7 +7308,7 @@ class MinikubeClusterArgsDict(TypedDict):
     """
     ports: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input['MinikubePortMappingArgsDict']]]]]
     """
-    Ports of this machine that are mapped to ports of the nodes.
+    Ports on this machine that are mapped to ports on the nodes.
     """
 
 @pulumi.input_type
@@ -7329,8 +7329,8 @@ class MinikubeClusterArgs:
         """
         :param pulumi.Input[_builtins.str] kind: The kind of cluster.
         :param pulumi.Input[_builtins.bool] adopt: Use an existing profile of that name. It is never deleted.
-        :param pulumi.Input[_builtins.int] cpus: Cores of each node.
-        :param pulumi.Input[_builtins.str] disk_size: Disk size of each node, if it is a virtual machine.
+        :param pulumi.Input[_builtins.int] cpus: Cores per node.
+        :param pulumi.Input[_builtins.str] disk_size: Disk size per node, if the nodes are virtual machines.
                
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
         :param pulumi.Input[_builtins.str] driver: Driver that runs the nodes; by default minikube chooses one.
@@ -7339,18 +7339,18 @@ class MinikubeClusterArgs:
                
                One of `docker`, `podman`, `kvm2`, `qemu2`, `virtualbox`, `vfkit`, `hyperkit`, `hyperv`.
         :param pulumi.Input[_builtins.bool] force: Continue despite minikube's warnings, such as about docker's driver as root.
-        :param pulumi.Input[_builtins.str] kubernetes_version: Version of Kubernetes; by default minikube's.
+        :param pulumi.Input[_builtins.str] kubernetes_version: Kubernetes version; by default minikube's.
                
                It takes a full version, such as v1.34.3.
-        :param pulumi.Input[_builtins.str] memory: Memory of each node.
+        :param pulumi.Input[_builtins.str] memory: Memory per node.
                
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
-        :param pulumi.Input['MinikubeMountArgs'] mount: A directory of this machine that is mounted in the nodes; minikube supports one.
-        :param pulumi.Input[_builtins.str] name: The profile's name; by default the stack's, and slipway-minikube for the stack `minikube`.
+        :param pulumi.Input['MinikubeMountArgs'] mount: A directory on this machine that is mounted in the nodes; minikube allows only one.
+        :param pulumi.Input[_builtins.str] name: The profile's name; by default the stack's, or slipway-minikube for the stack `minikube`.
                
-               It takes at most 50 of a-z, 0-9 and -, and no - first or last.
+               It takes at most 50 characters from a-z, 0-9 and -, not starting or ending with -.
         :param pulumi.Input[_builtins.int] nodes: Number of nodes.
-        :param pulumi.Input[Sequence[pulumi.Input['MinikubePortMappingArgs']]] ports: Ports of this machine that are mapped to ports of the nodes.
+        :param pulumi.Input[Sequence[pulumi.Input['MinikubePortMappingArgs']]] ports: Ports on this machine that are mapped to ports on the nodes.
         """
         pulumi.set(__self__, "kind", 'minikube')
         if adopt is not None:
@@ -7404,7 +7404,7 @@ class MinikubeClusterArgs:
     @pulumi.getter
     def cpus(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Cores of each node.
+        Cores per node.
         """
         return pulumi.get(self, "cpus")
 
@@ -7416,7 +7416,7 @@ class MinikubeClusterArgs:
     @pulumi.getter(name="diskSize")
     def disk_size(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Disk size of each node, if it is a virtual machine.
+        Disk size per node, if the nodes are virtual machines.
 
         It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
         """
@@ -7458,7 +7458,7 @@ class MinikubeClusterArgs:
     @pulumi.getter(name="kubernetesVersion")
     def kubernetes_version(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Version of Kubernetes; by default minikube's.
+        Kubernetes version; by default minikube's.
 
         It takes a full version, such as v1.34.3.
         """
@@ -7472,7 +7472,7 @@ class MinikubeClusterArgs:
     @pulumi.getter
     def memory(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Memory of each node.
+        Memory per node.
 
         It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
         """
@@ -7486,7 +7486,7 @@ class MinikubeClusterArgs:
     @pulumi.getter
     def mount(self) -> pulumi.Input[Optional['MinikubeMountArgs']]:
         """
-        A directory of this machine that is mounted in the nodes; minikube supports one.
+        A directory on this machine that is mounted in the nodes; minikube allows only one.
         """
         return pulumi.get(self, "mount")
 
@@ -7498,9 +7498,9 @@ class MinikubeClusterArgs:
     @pulumi.getter
     def name(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The profile's name; by default the stack's, and slipway-minikube for the stack `minikube`.
+        The profile's name; by default the stack's, or slipway-minikube for the stack `minikube`.
 
-        It takes at most 50 of a-z, 0-9 and -, and no - first or last.
+        It takes at most 50 characters from a-z, 0-9 and -, not starting or ending with -.
         """
         return pulumi.get(self, "name")
 
@@ -7524,7 +7524,7 @@ class MinikubeClusterArgs:
     @pulumi.getter
     def ports(self) -> pulumi.Input[Optional[Sequence[pulumi.Input['MinikubePortMappingArgs']]]]:
         """
-        Ports of this machine that are mapped to ports of the nodes.
+        Ports on this machine that are mapped to ports on the nodes.
         """
         return pulumi.get(self, "ports")
 
@@ -7548,7 +7548,7 @@ class MinikubeMountArgsDict(TypedDict):
     """
     read_only: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Whether the nodes can't write to it.
+    Whether nodes are prevented from writing to it.
     """
 
 @pulumi.input_type
@@ -7564,7 +7564,7 @@ class MinikubeMountArgs:
         :param pulumi.Input[_builtins.str] node: Path on the nodes.
                
                It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
-        :param pulumi.Input[_builtins.bool] read_only: Whether the nodes can't write to it.
+        :param pulumi.Input[_builtins.bool] read_only: Whether nodes are prevented from writing to it.
         """
         pulumi.set(__self__, "host", host)
         pulumi.set(__self__, "node", node)
@@ -7603,7 +7603,7 @@ class MinikubeMountArgs:
     @pulumi.getter(name="readOnly")
     def read_only(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether the nodes can't write to it.
+        Whether nodes are prevented from writing to it.
         """
         return pulumi.get(self, "read_only")
 
@@ -7623,7 +7623,7 @@ class MinikubePortMappingArgsDict(TypedDict):
     """
     address: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Address of this machine; by default only this machine reaches it.
+    Address on this machine; by default only this machine can reach it.
 
     It takes an IPv4 address of this machine, such as 127.0.0.1.
     """
@@ -7644,7 +7644,7 @@ class MinikubePortMappingArgs:
         """
         :param pulumi.Input[_builtins.int] host: Port on this machine.
         :param pulumi.Input[_builtins.int] node: Port on the node.
-        :param pulumi.Input[_builtins.str] address: Address of this machine; by default only this machine reaches it.
+        :param pulumi.Input[_builtins.str] address: Address on this machine; by default only this machine can reach it.
                
                It takes an IPv4 address of this machine, such as 127.0.0.1.
         :param pulumi.Input[_builtins.str] protocol: Transport protocol.
@@ -7686,7 +7686,7 @@ class MinikubePortMappingArgs:
     @pulumi.getter
     def address(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Address of this machine; by default only this machine reaches it.
+        Address on this machine; by default only this machine can reach it.
 
         It takes an IPv4 address of this machine, such as 127.0.0.1.
         """
@@ -7717,25 +7717,25 @@ class NotifyArgsDict(TypedDict):
     """
     url: pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]]
     """
-    The secret with its URL.
+    The secret that holds its URL.
 
-    It takes {config: hook} alone, for what `pulumi config set --secret hook` has set.
+    It takes {config: hook} only, for a value set by `pulumi config set --secret hook`.
     """
     form: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The body: fields of the result, a message for Slack, or one for a Teams workflow.
+    The body: the result's fields, a message for Slack, or one for a Teams workflow.
 
     One of `plain`, `slack`, `teams`.
     """
     key: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]]
     """
-    The secret that signs the requests.
+    The secret that holds the key to sign requests with.
 
-    It takes {config: hook} alone, for what `pulumi config set --secret hook` has set.
+    It takes {config: hook} only, for a value set by `pulumi config set --secret hook`.
     """
     on: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]]
     """
-    The ends that it is called for; `failed` is all but success.
+    The outcomes that it is called for; `failed` is any outcome but success.
     """
 
 @pulumi.input_type
@@ -7748,16 +7748,16 @@ class NotifyArgs:
         """
         A webhook that is told when a run ends.
 
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] url: The secret with its URL.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] url: The secret that holds its URL.
                
-               It takes {config: hook} alone, for what `pulumi config set --secret hook` has set.
-        :param pulumi.Input[_builtins.str] form: The body: fields of the result, a message for Slack, or one for a Teams workflow.
+               It takes {config: hook} only, for a value set by `pulumi config set --secret hook`.
+        :param pulumi.Input[_builtins.str] form: The body: the result's fields, a message for Slack, or one for a Teams workflow.
                
                One of `plain`, `slack`, `teams`.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] key: The secret that signs the requests.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] key: The secret that holds the key to sign requests with.
                
-               It takes {config: hook} alone, for what `pulumi config set --secret hook` has set.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] on: The ends that it is called for; `failed` is all but success.
+               It takes {config: hook} only, for a value set by `pulumi config set --secret hook`.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] on: The outcomes that it is called for; `failed` is any outcome but success.
         """
         pulumi.set(__self__, "url", url)
         if form is not None:
@@ -7771,9 +7771,9 @@ class NotifyArgs:
     @pulumi.getter
     def url(self) -> pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]]:
         """
-        The secret with its URL.
+        The secret that holds its URL.
 
-        It takes {config: hook} alone, for what `pulumi config set --secret hook` has set.
+        It takes {config: hook} only, for a value set by `pulumi config set --secret hook`.
         """
         return pulumi.get(self, "url")
 
@@ -7785,7 +7785,7 @@ class NotifyArgs:
     @pulumi.getter
     def form(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The body: fields of the result, a message for Slack, or one for a Teams workflow.
+        The body: the result's fields, a message for Slack, or one for a Teams workflow.
 
         One of `plain`, `slack`, `teams`.
         """
@@ -7799,9 +7799,9 @@ class NotifyArgs:
     @pulumi.getter
     def key(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        The secret that signs the requests.
+        The secret that holds the key to sign requests with.
 
-        It takes {config: hook} alone, for what `pulumi config set --secret hook` has set.
+        It takes {config: hook} only, for a value set by `pulumi config set --secret hook`.
         """
         return pulumi.get(self, "key")
 
@@ -7813,7 +7813,7 @@ class NotifyArgs:
     @pulumi.getter
     def on(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
         """
-        The ends that it is called for; `failed` is all but success.
+        The outcomes that it is called for; `failed` is any outcome but success.
         """
         return pulumi.get(self, "on")
 
@@ -7834,17 +7834,17 @@ class OutputsArgsDict(TypedDict):
     """
     keep: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Whether these files are kept.
+    Whether to keep these files.
     """
     size: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Size of the volume, which the claim `slipway-kept` requests; it can be increased.
+    Size of the volume that the claim `slipway-kept` requests; it can be increased.
 
     It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
     """
     storage_class: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    StorageClass of the volume; the cluster's default if not set. If set, the volume is used even in clusters whose cloud has a store.
+    StorageClass for the volume; the cluster's default if not set. If set, the volume is used even in clusters whose cloud has a store.
 
     It takes an object's name: a-z, 0-9, - and ., and none of - and . first or last.
     """
@@ -7862,11 +7862,11 @@ class OutputsArgs:
         :param pulumi.Input[_builtins.str] access_mode: ReadWriteMany if pods on several nodes can use the volume at the same time, which few classes support.
                
                One of `ReadWriteOnce`, `ReadWriteMany`.
-        :param pulumi.Input[_builtins.bool] keep: Whether these files are kept.
-        :param pulumi.Input[_builtins.str] size: Size of the volume, which the claim `slipway-kept` requests; it can be increased.
+        :param pulumi.Input[_builtins.bool] keep: Whether to keep these files.
+        :param pulumi.Input[_builtins.str] size: Size of the volume that the claim `slipway-kept` requests; it can be increased.
                
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
-        :param pulumi.Input[_builtins.str] storage_class: StorageClass of the volume; the cluster's default if not set. If set, the volume is used even in clusters whose cloud has a store.
+        :param pulumi.Input[_builtins.str] storage_class: StorageClass for the volume; the cluster's default if not set. If set, the volume is used even in clusters whose cloud has a store.
                
                It takes an object's name: a-z, 0-9, - and ., and none of - and . first or last.
         """
@@ -7897,7 +7897,7 @@ class OutputsArgs:
     @pulumi.getter
     def keep(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether these files are kept.
+        Whether to keep these files.
         """
         return pulumi.get(self, "keep")
 
@@ -7909,7 +7909,7 @@ class OutputsArgs:
     @pulumi.getter
     def size(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Size of the volume, which the claim `slipway-kept` requests; it can be increased.
+        Size of the volume that the claim `slipway-kept` requests; it can be increased.
 
         It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
         """
@@ -7923,7 +7923,7 @@ class OutputsArgs:
     @pulumi.getter(name="storageClass")
     def storage_class(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        StorageClass of the volume; the cluster's default if not set. If set, the volume is used even in clusters whose cloud has a store.
+        StorageClass for the volume; the cluster's default if not set. If set, the volume is used even in clusters whose cloud has a store.
 
         It takes an object's name: a-z, 0-9, - and ., and none of - and . first or last.
         """
@@ -7940,13 +7940,13 @@ class TrackingArgsDict(TypedDict):
     """
     kind: pulumi.Input[_builtins.str]
     """
-    MLflow, Weights & Biases, or TensorBoard files among those that a job keeps.
+    MLflow, Weights & Biases, or TensorBoard files among the files that a job keeps.
 
     One of `mlflow`, `wandb`, `tensorboard`.
     """
     database: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Database of the installed server: SQLite on its volume, or a separate PostgreSQL for many concurrent runs.
+    Database for the installed server: SQLite on its volume, or a separate PostgreSQL for many concurrent runs.
 
     One of `sqlite`, `postgresql`.
     """
@@ -7958,7 +7958,7 @@ class TrackingArgsDict(TypedDict):
     """
     url: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    An existing server: MLflow, of which none is then installed, or Weights & Biases, whose default is wandb.ai.
+    URL of an existing server: MLflow (none is installed then), or Weights & Biases (default: wandb.ai).
 
     It takes a server's address, such as https://mlflow.example.org; a password or token goes into the `env` of jobs (docs/tracking.md).
     """
@@ -7973,16 +7973,16 @@ class TrackingArgs:
         """
         Where runs are tracked; nowhere without it.
 
-        :param pulumi.Input[_builtins.str] kind: MLflow, Weights & Biases, or TensorBoard files among those that a job keeps.
+        :param pulumi.Input[_builtins.str] kind: MLflow, Weights & Biases, or TensorBoard files among the files that a job keeps.
                
                One of `mlflow`, `wandb`, `tensorboard`.
-        :param pulumi.Input[_builtins.str] database: Database of the installed server: SQLite on its volume, or a separate PostgreSQL for many concurrent runs.
+        :param pulumi.Input[_builtins.str] database: Database for the installed server: SQLite on its volume, or a separate PostgreSQL for many concurrent runs.
                
                One of `sqlite`, `postgresql`.
         :param pulumi.Input[_builtins.str] size: Size of the server's volume, and of PostgreSQL's; it can be increased.
                
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
-        :param pulumi.Input[_builtins.str] url: An existing server: MLflow, of which none is then installed, or Weights & Biases, whose default is wandb.ai.
+        :param pulumi.Input[_builtins.str] url: URL of an existing server: MLflow (none is installed then), or Weights & Biases (default: wandb.ai).
                
                It takes a server's address, such as https://mlflow.example.org; a password or token goes into the `env` of jobs (docs/tracking.md).
         """
@@ -7998,7 +7998,7 @@ class TrackingArgs:
     @pulumi.getter
     def kind(self) -> pulumi.Input[_builtins.str]:
         """
-        MLflow, Weights & Biases, or TensorBoard files among those that a job keeps.
+        MLflow, Weights & Biases, or TensorBoard files among the files that a job keeps.
 
         One of `mlflow`, `wandb`, `tensorboard`.
         """
@@ -8012,7 +8012,7 @@ class TrackingArgs:
     @pulumi.getter
     def database(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Database of the installed server: SQLite on its volume, or a separate PostgreSQL for many concurrent runs.
+        Database for the installed server: SQLite on its volume, or a separate PostgreSQL for many concurrent runs.
 
         One of `sqlite`, `postgresql`.
         """
@@ -8040,7 +8040,7 @@ class TrackingArgs:
     @pulumi.getter
     def url(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        An existing server: MLflow, of which none is then installed, or Weights & Biases, whose default is wandb.ai.
+        URL of an existing server: MLflow (none is installed then), or Weights & Biases (default: wandb.ai).
 
         It takes a server's address, such as https://mlflow.example.org; a password or token goes into the `env` of jobs (docs/tracking.md).
         """

@@ -65,47 +65,47 @@ class Result(dict):
                  training_seconds: Optional[_builtins.float] = None,
                  world_size: Optional[_builtins.int] = None):
         """
-        :param _builtins.str state: The state in which it ended.
+        :param _builtins.str state: The state in which the run ended.
                
                One of `Succeeded`, `Failed`, `TimedOut`, `CannotStart`, `Running`.
         :param _builtins.float accuracy: Share of the test set classified correctly after the last epoch, 0 to 1.
-        :param Mapping[str, Any] apart: Ranks that trained apart from each other: their number (`ranks`), the number of groups (`worlds`) and the largest one's size (`largest`); with `met` they communicated.
-        :param Mapping[str, Mapping[str, Any]] artifacts: The files that were copied out: `url`, `sha256` and `bytes` of each.
-        :param Sequence[Mapping[str, Any]] attempts: The attempts before this one, oldest first.
-        :param _builtins.str backend: The backend of torch.distributed.
+        :param Mapping[str, Any] apart: Ranks that trained separately: their number (`ranks`), the number of groups (`worlds`) and the size of the largest (`largest`); `met` if they communicated.
+        :param Mapping[str, Mapping[str, Any]] artifacts: The files copied out of the pod, with the `url`, `sha256` and `bytes` of each.
+        :param Sequence[Mapping[str, Any]] attempts: The earlier attempts, oldest first.
+        :param _builtins.str backend: The torch.distributed backend.
         :param Mapping[str, _builtins.float] class_accuracies: The accuracy of each class, by its name.
         :param _builtins.str completed: RFC 3339, by the cluster's clock.
         :param _builtins.str dataset: The data set that the run trained on.
-        :param _builtins.str device: The device of rank 0: cpu or cuda.
+        :param _builtins.str device: Rank 0's device: cpu or cuda.
         :param _builtins.str device_name: The GPU's name.
         :param _builtins.float duration_seconds: From `started` to `completed`.
-        :param Sequence[_builtins.float] epoch_accuracies: The same after each epoch.
-        :param Mapping[str, Sequence[_builtins.float]] epoch_metrics: The latest 1,000 values of each figure, in the order of their epochs.
-        :param Mapping[str, _builtins.int] exit_codes: Each replica's exit code, by its rank or ranks.
-        :param 'ResultFailureDetails' failure: Details of a run that did not succeed.
+        :param Sequence[_builtins.float] epoch_accuracies: The accuracy after each epoch.
+        :param Mapping[str, Sequence[_builtins.float]] epoch_metrics: The latest 1,000 values of each figure, in epoch order.
+        :param Mapping[str, _builtins.int] exit_codes: The exit code of each replica, by its rank or ranks.
+        :param 'ResultFailureDetails' failure: Details about a run that did not succeed.
         :param _builtins.str goal: The job's `goal`.
-        :param _builtins.bool goal_reached: Whether it was reached.
-        :param _builtins.float goodput: Share of the time since the first attempt's start that was spent on steps of the final model, 0 to 1.
+        :param _builtins.bool goal_reached: Whether the goal was reached.
+        :param _builtins.float goodput: Share of the time since the first attempt started that was spent on the steps that led to the final model, 0 to 1.
         :param _builtins.str image: The image of the pods, by its digest.
         :param _builtins.str last_succeeded: The `run_id` of the latest earlier run that succeeded, if this one did not.
-        :param Mapping[str, _builtins.int] left_behind: Files in /work that were lost with the pod, at most ten: `bytes` of each.
-        :param Mapping[str, _builtins.str] left_out: Reported values that a result can't hold, such as NaN: their text, by their place.
+        :param Mapping[str, _builtins.int] left_behind: Files in /work that were lost with the pod, at most ten, with their sizes.
+        :param Mapping[str, _builtins.str] left_out: Reported values that a result can't hold, such as NaN, as text by their path.
         :param _builtins.float longest_pause_seconds: The longest time without a step.
-        :param _builtins.float loss: Mean training cross-entropy of the last epoch, over all ranks.
-        :param Mapping[str, _builtins.float] metrics: Figures of any other name that the program reports.
+        :param _builtins.float loss: Mean training cross-entropy in the last epoch, over all ranks.
+        :param Mapping[str, _builtins.float] metrics: Any other figures that the program reports, by name.
         :param _builtins.str reason: The reason, in one line.
         :param _builtins.int reformations: How often the workers of an elastic job formed a new group.
-        :param _builtins.int restarts: The number of restarts of containers.
-        :param _builtins.int resumed_step: The step of the checkpoint that it resumed from.
+        :param _builtins.int restarts: The number of container restarts.
+        :param _builtins.int resumed_step: The step of the checkpoint that the run resumed from.
         :param _builtins.str run_id: The id of the run.
         :param _builtins.int samples_seen: Training samples that all ranks processed.
         :param _builtins.str started: RFC 3339, by the cluster's clock.
-        :param Mapping[str, _builtins.float] step_seconds: Time of the steps in the final model, by the run that made them.
-        :param Mapping[str, _builtins.str] stragglers: Ranks that were slower than the others, and the parts of their steps.
+        :param Mapping[str, _builtins.float] step_seconds: Time spent on the steps that led to the final model, by run.
+        :param Mapping[str, _builtins.str] stragglers: Ranks that were slower than the others, and how long each part of a step took.
         :param _builtins.float time_to_accuracy_seconds: Seconds of training until the goal was reached.
         :param _builtins.float top5_accuracy: Share of the test set whose class is among the five likeliest, 0 to 1.
         :param _builtins.str torch: The version of torch.
-        :param _builtins.str tracking: The URL of its page on the tracking server.
+        :param _builtins.str tracking: The URL of the run's page on the tracking server.
         :param _builtins.float training_seconds: From rank 0's start to its end, as measured by rank 0.
         :param _builtins.int world_size: The number of ranks.
         """
@@ -195,7 +195,7 @@ class Result(dict):
     @pulumi.getter
     def state(self) -> _builtins.str:
         """
-        The state in which it ended.
+        The state in which the run ended.
 
         One of `Succeeded`, `Failed`, `TimedOut`, `CannotStart`, `Running`.
         """
@@ -213,7 +213,7 @@ class Result(dict):
     @pulumi.getter
     def apart(self) -> Optional[Mapping[str, Any]]:
         """
-        Ranks that trained apart from each other: their number (`ranks`), the number of groups (`worlds`) and the largest one's size (`largest`); with `met` they communicated.
+        Ranks that trained separately: their number (`ranks`), the number of groups (`worlds`) and the size of the largest (`largest`); `met` if they communicated.
         """
         return pulumi.get(self, "apart")
 
@@ -221,7 +221,7 @@ class Result(dict):
     @pulumi.getter
     def artifacts(self) -> Optional[Mapping[str, Mapping[str, Any]]]:
         """
-        The files that were copied out: `url`, `sha256` and `bytes` of each.
+        The files copied out of the pod, with the `url`, `sha256` and `bytes` of each.
         """
         return pulumi.get(self, "artifacts")
 
@@ -229,7 +229,7 @@ class Result(dict):
     @pulumi.getter
     def attempts(self) -> Optional[Sequence[Mapping[str, Any]]]:
         """
-        The attempts before this one, oldest first.
+        The earlier attempts, oldest first.
         """
         return pulumi.get(self, "attempts")
 
@@ -237,7 +237,7 @@ class Result(dict):
     @pulumi.getter
     def backend(self) -> Optional[_builtins.str]:
         """
-        The backend of torch.distributed.
+        The torch.distributed backend.
         """
         return pulumi.get(self, "backend")
 
@@ -269,7 +269,7 @@ class Result(dict):
     @pulumi.getter
     def device(self) -> Optional[_builtins.str]:
         """
-        The device of rank 0: cpu or cuda.
+        Rank 0's device: cpu or cuda.
         """
         return pulumi.get(self, "device")
 
@@ -293,7 +293,7 @@ class Result(dict):
     @pulumi.getter
     def epoch_accuracies(self) -> Optional[Sequence[_builtins.float]]:
         """
-        The same after each epoch.
+        The accuracy after each epoch.
         """
         return pulumi.get(self, "epoch_accuracies")
 
@@ -301,7 +301,7 @@ class Result(dict):
     @pulumi.getter
     def epoch_metrics(self) -> Optional[Mapping[str, Sequence[_builtins.float]]]:
         """
-        The latest 1,000 values of each figure, in the order of their epochs.
+        The latest 1,000 values of each figure, in epoch order.
         """
         return pulumi.get(self, "epoch_metrics")
 
@@ -309,7 +309,7 @@ class Result(dict):
     @pulumi.getter
     def exit_codes(self) -> Optional[Mapping[str, _builtins.int]]:
         """
-        Each replica's exit code, by its rank or ranks.
+        The exit code of each replica, by its rank or ranks.
         """
         return pulumi.get(self, "exit_codes")
 
@@ -317,7 +317,7 @@ class Result(dict):
     @pulumi.getter
     def failure(self) -> Optional['outputs.ResultFailureDetails']:
         """
-        Details of a run that did not succeed.
+        Details about a run that did not succeed.
         """
         return pulumi.get(self, "failure")
 
@@ -333,7 +333,7 @@ class Result(dict):
     @pulumi.getter
     def goal_reached(self) -> Optional[_builtins.bool]:
         """
-        Whether it was reached.
+        Whether the goal was reached.
         """
         return pulumi.get(self, "goal_reached")
 
@@ -341,7 +341,7 @@ class Result(dict):
     @pulumi.getter
     def goodput(self) -> Optional[_builtins.float]:
         """
-        Share of the time since the first attempt's start that was spent on steps of the final model, 0 to 1.
+        Share of the time since the first attempt started that was spent on the steps that led to the final model, 0 to 1.
         """
         return pulumi.get(self, "goodput")
 
@@ -365,7 +365,7 @@ class Result(dict):
     @pulumi.getter
     def left_behind(self) -> Optional[Mapping[str, _builtins.int]]:
         """
-        Files in /work that were lost with the pod, at most ten: `bytes` of each.
+        Files in /work that were lost with the pod, at most ten, with their sizes.
         """
         return pulumi.get(self, "left_behind")
 
@@ -373,7 +373,7 @@ class Result(dict):
     @pulumi.getter
     def left_out(self) -> Optional[Mapping[str, _builtins.str]]:
         """
-        Reported values that a result can't hold, such as NaN: their text, by their place.
+        Reported values that a result can't hold, such as NaN, as text by their path.
         """
         return pulumi.get(self, "left_out")
 
@@ -389,7 +389,7 @@ class Result(dict):
     @pulumi.getter
     def loss(self) -> Optional[_builtins.float]:
         """
-        Mean training cross-entropy of the last epoch, over all ranks.
+        Mean training cross-entropy in the last epoch, over all ranks.
         """
         return pulumi.get(self, "loss")
 
@@ -397,7 +397,7 @@ class Result(dict):
     @pulumi.getter
     def metrics(self) -> Optional[Mapping[str, _builtins.float]]:
         """
-        Figures of any other name that the program reports.
+        Any other figures that the program reports, by name.
         """
         return pulumi.get(self, "metrics")
 
@@ -421,7 +421,7 @@ class Result(dict):
     @pulumi.getter
     def restarts(self) -> Optional[_builtins.int]:
         """
-        The number of restarts of containers.
+        The number of container restarts.
         """
         return pulumi.get(self, "restarts")
 
@@ -429,7 +429,7 @@ class Result(dict):
     @pulumi.getter
     def resumed_step(self) -> Optional[_builtins.int]:
         """
-        The step of the checkpoint that it resumed from.
+        The step of the checkpoint that the run resumed from.
         """
         return pulumi.get(self, "resumed_step")
 
@@ -461,7 +461,7 @@ class Result(dict):
     @pulumi.getter
     def step_seconds(self) -> Optional[Mapping[str, _builtins.float]]:
         """
-        Time of the steps in the final model, by the run that made them.
+        Time spent on the steps that led to the final model, by run.
         """
         return pulumi.get(self, "step_seconds")
 
@@ -469,7 +469,7 @@ class Result(dict):
     @pulumi.getter
     def stragglers(self) -> Optional[Mapping[str, _builtins.str]]:
         """
-        Ranks that were slower than the others, and the parts of their steps.
+        Ranks that were slower than the others, and how long each part of a step took.
         """
         return pulumi.get(self, "stragglers")
 
@@ -501,7 +501,7 @@ class Result(dict):
     @pulumi.getter
     def tracking(self) -> Optional[_builtins.str]:
         """
-        The URL of its page on the tracking server.
+        The URL of the run's page on the tracking server.
         """
         return pulumi.get(self, "tracking")
 
@@ -544,20 +544,20 @@ class ResultFailureDetails(dict):
         """
         :param _builtins.str advice: What to do.
         :param Mapping[str, Mapping[str, Any]] artifacts: The files that were copied out.
-        :param _builtins.str container: The init container, where one failed.
+        :param _builtins.str container: The init container, if one failed.
         :param _builtins.str disruption: The disruption by the cluster that ended the run; a retry may help.
-        :param _builtins.str error: The program's own message.
-        :param Sequence[_builtins.str] events: Kubernetes' warnings.
+        :param _builtins.str error: The program's own error message.
+        :param Sequence[_builtins.str] events: Warnings from Kubernetes.
         :param _builtins.int exit_code: The container's exit code.
-        :param _builtins.int followers: How many other replicas failed after it.
-        :param Sequence[_builtins.str] log: The last lines of its log.
-        :param _builtins.str memory_limit: That limit.
+        :param _builtins.int followers: The number of other replicas that failed afterwards.
+        :param Sequence[_builtins.str] log: The last lines of the log.
+        :param _builtins.str memory_limit: The container's memory limit.
         :param _builtins.bool out_of_memory: Whether the kernel killed it at its memory limit.
-        :param _builtins.str pod: Its pod.
-        :param Sequence[_builtins.str] previous_log: The last lines of its log before it was restarted.
+        :param _builtins.str pod: That rank's pod.
+        :param Sequence[_builtins.str] previous_log: The last lines of the log before the container was restarted.
         :param _builtins.int rank: The rank that failed, or that its peers waited for.
-        :param _builtins.str signal: The signal that ended it.
-        :param Mapping[str, Sequence[_builtins.str]] stacks: Stacks of ranks when they were stopped, innermost frame first, by name.
+        :param _builtins.str signal: The signal that killed it.
+        :param Mapping[str, Sequence[_builtins.str]] stacks: The stacks of ranks at the time they were stopped, innermost frame first, by name.
         """
         if advice is not None:
             pulumi.set(__self__, "advice", advice)
@@ -612,7 +612,7 @@ class ResultFailureDetails(dict):
     @pulumi.getter
     def container(self) -> Optional[_builtins.str]:
         """
-        The init container, where one failed.
+        The init container, if one failed.
         """
         return pulumi.get(self, "container")
 
@@ -628,7 +628,7 @@ class ResultFailureDetails(dict):
     @pulumi.getter
     def error(self) -> Optional[_builtins.str]:
         """
-        The program's own message.
+        The program's own error message.
         """
         return pulumi.get(self, "error")
 
@@ -636,7 +636,7 @@ class ResultFailureDetails(dict):
     @pulumi.getter
     def events(self) -> Optional[Sequence[_builtins.str]]:
         """
-        Kubernetes' warnings.
+        Warnings from Kubernetes.
         """
         return pulumi.get(self, "events")
 
@@ -652,7 +652,7 @@ class ResultFailureDetails(dict):
     @pulumi.getter
     def followers(self) -> Optional[_builtins.int]:
         """
-        How many other replicas failed after it.
+        The number of other replicas that failed afterwards.
         """
         return pulumi.get(self, "followers")
 
@@ -660,7 +660,7 @@ class ResultFailureDetails(dict):
     @pulumi.getter
     def log(self) -> Optional[Sequence[_builtins.str]]:
         """
-        The last lines of its log.
+        The last lines of the log.
         """
         return pulumi.get(self, "log")
 
@@ -668,7 +668,7 @@ class ResultFailureDetails(dict):
     @pulumi.getter
     def memory_limit(self) -> Optional[_builtins.str]:
         """
-        That limit.
+        The container's memory limit.
         """
         return pulumi.get(self, "memory_limit")
 
@@ -684,7 +684,7 @@ class ResultFailureDetails(dict):
     @pulumi.getter
     def pod(self) -> Optional[_builtins.str]:
         """
-        Its pod.
+        That rank's pod.
         """
         return pulumi.get(self, "pod")
 
@@ -692,7 +692,7 @@ class ResultFailureDetails(dict):
     @pulumi.getter
     def previous_log(self) -> Optional[Sequence[_builtins.str]]:
         """
-        The last lines of its log before it was restarted.
+        The last lines of the log before the container was restarted.
         """
         return pulumi.get(self, "previous_log")
 
@@ -708,7 +708,7 @@ class ResultFailureDetails(dict):
     @pulumi.getter
     def signal(self) -> Optional[_builtins.str]:
         """
-        The signal that ended it.
+        The signal that killed it.
         """
         return pulumi.get(self, "signal")
 
@@ -716,7 +716,7 @@ class ResultFailureDetails(dict):
     @pulumi.getter
     def stacks(self) -> Optional[Mapping[str, Sequence[_builtins.str]]]:
         """
-        Stacks of ranks when they were stopped, innermost frame first, by name.
+        The stacks of ranks at the time they were stopped, innermost frame first, by name.
         """
         return pulumi.get(self, "stacks")
 

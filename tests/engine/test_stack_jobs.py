@@ -437,7 +437,7 @@ def test_a_package_that_cannot_be_had_ends_up_before_the_job_is_submitted(
     (own.scratch.checkout / "lacking.txt").write_text("slipway-has-no-such-package==1\n")
     lacking = {"script": "mine", "requirements": "lacking.txt", "cpu": "100m", "memory": "256Mi"}
     said = declare({"mnist-gloo": {}, "lacking": lacking}).text
-    reason = "the index has no slipway-has-no-such-package==1"
+    reason = "the index does not offer slipway-has-no-such-package==1"
     assert f"lacking.txt can't be installed: {reason}" in said
     assert "Correct the file and run `make up` again" in said
     jobs = own.kubectl("--namespace slipway-jobs get pytorchjobs --output name")

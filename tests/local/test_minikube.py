@@ -163,7 +163,7 @@ def test_what_a_cluster_is_made_with_needs_another_one_when_it_changes(
 
 def test_a_cluster_that_is_there_is_used_only_when_asked_and_never_deleted(here: Machine) -> None:
     here.run("minikube", "start", "--profile=team", "--container-runtime=containerd")
-    with pytest.raises(RuntimeError, match=r"has a cluster team already.*slipway:cluster\.adopt"):
+    with pytest.raises(RuntimeError, match=r"already has a cluster team.*slipway:cluster\.adopt"):
         made(inputs())
     state = made(inputs(adopt=True))
     assert state["adopted"] is True

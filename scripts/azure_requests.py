@@ -77,7 +77,7 @@ def _clean(value: Any, secrets: Iterable[str]) -> Any:
     if isinstance(value, Mapping):
         if value.get(_SIGNATURE) == _OF_HIDDENS:
             return HIDDEN
-        # A boolean or number only tells whether a key exists.
+        # A boolean or number shows only that a key exists.
         return {
             key: HIDDEN
             if _KEYS.search(key) and isinstance(inner, str | list | Mapping)

@@ -320,7 +320,10 @@ def at(resource: Declared, path: str) -> Any:
     """Return what a resource's inputs have at a path like `pools.0.size`; ABSENT for nothing."""
     found: Any = resource.inputs
     for key in path.split("."):
-        if not isinstance(found, list) and key not in found:
+        if isinstance(found, list):
+            found = found[int(key)]
+        elif key in found:
+            found = found[key]
+        else:
             return ABSENT
-        found = found[int(key) if isinstance(found, list) else key]
     return found

@@ -125,7 +125,7 @@ REFUSED: dict[str, list[tuple[str, Any, str, str]]] = {
             "memory": ["0Gi", 5],
             "args": ["not a list"],
         }.items()
-        for value in values
+        for value in list[Any](values)
     ],
     "workers are a whole number": [
         ("mnist-gloo", {"workers": value}, "workers", f"{shown} {WHOLE}")
@@ -234,7 +234,11 @@ REFUSED: dict[str, list[tuple[str, Any, str, str]]] = {
             *("retryOn[0]", "one of lostNode, ownFailure"),
         ),
     ],
-    "a declaration is a map": [("mnist-gloo", each, "", "") for each in ([], "text", 3)],
+    "a declaration is a map": [
+        ("mnist-gloo", [], "", ""),
+        ("mnist-gloo", "text", "", ""),
+        ("mnist-gloo", 3, "", ""),
+    ],
     "an input has a name and says whose file it is": [
         (
             *("mnist-gloo", {"inputs": {"Model": {"job": "a", "artifact": "x"}}}),

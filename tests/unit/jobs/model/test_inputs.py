@@ -146,7 +146,9 @@ def test_nothing_in_a_files_name_is_taken_for_a_variable() -> None:
         ({"outputs": "file:///elsewhere"}, None),
     ],
 )
-def test_an_inputs_volume_is_lent(fields: dict[str, Any], expected: dict[str, str] | None) -> None:
+def test_an_inputs_volume_is_mounted(
+    fields: dict[str, Any], expected: dict[str, str] | None
+) -> None:
     volumes = {
         "results": Volume(size="1Gi", mount_path="/results"),
         "inner": Volume(claim="team", mount_path="/results/inner"),

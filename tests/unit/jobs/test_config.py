@@ -1,7 +1,7 @@
 """A declaration is a job, or it is told everything that is wrong with it."""
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -125,7 +125,7 @@ REFUSED: dict[str, list[tuple[str, Any, str, str]]] = {
             "memory": ["0Gi", 5],
             "args": ["not a list"],
         }.items()
-        for value in list[Any](values)
+        for value in cast("list[Any]", values)
     ],
     "workers are a whole number": [
         ("mnist-gloo", {"workers": value}, "workers", f"{shown} {WHOLE}")

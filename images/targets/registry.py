@@ -136,7 +136,8 @@ class Registry(Target):
         if response.status_code in {401, 403}:
             who = "anonymous requests" if self._login is None else "that login"
             raise TargetError(
-                f"{self.server} denies {path} to {who} ({response.status_code}); {self._remedy}"
+                f"{self.server} denies {who} access to {path} ({response.status_code}); "
+                f"{self._remedy}"
             )
         if not response.ok and response.status_code != 404:
             raise TargetError(f"{self.server} returned {response.status_code} for {method} {url}")

@@ -132,7 +132,7 @@ def test_a_wrong_login_suggests_docker_login_and_hides_the_password(
     file.write_text(json.dumps({"auths": {registry.server: entry}}))
     target = target_of(_target(registry, credentials=str(file)))
     with pytest.raises(
-        TargetError, match=rf"refuses team/a .*docker .*login {registry.server}"
+        TargetError, match=rf"access to team/a .*docker .*login {registry.server}"
     ) as told:
         target.digest(f"{registry.server}/team/a:1")
     assert "not the one" not in str(told.value)

@@ -73,7 +73,11 @@ def _curve(curve: Curve, notes: Sequence[str]) -> Chart:
     if len(lines) <= 8:
         rows = _rows(places, lines)
         return Chart(title, "line", axes, data, [curve.axis, *lines], rows, notes=notes)
-    spread = {name: {x: curve.spread(x)[at] for x in places} for at, name in enumerate(_SPREAD)}
+    values = zip(*map(curve.spread, places), strict=True)
+    spread = {
+        name: dict(zip(places, each, strict=True))
+        for name, each in zip(_SPREAD, values, strict=True)
+    }
     # plotly fills the area between a trace and the previous one.
     drawn = [_line(name, spread[name], places) for name in (*_SPREAD[::-2], _SPREAD[1])]
     columns, rows = [curve.axis, *spread], _rows(places, spread)

@@ -18,7 +18,7 @@ from scripts.setup.tools import tools_of
 def provide(stack: str, *, brief: bool = False, preview: bool = False) -> int:
     """Provide a stack's tools; return 0 if all are ready, otherwise print what is missing.
 
-    With `brief`, print nothing if nothing was missing; with `preview`, skip the tools that only
+    With `brief`, print nothing if nothing was missing; with `preview`, build no tools that only
     `up` needs. Raises `CommandError`, or `OSError` and `SubprocessError` from setup.
     """
     source = os.environ.get("SOURCE") or "release"
@@ -31,13 +31,13 @@ def provide(stack: str, *, brief: bool = False, preview: bool = False) -> int:
         kind = replace(kind, tools=(*kind.tools, *more))
         kind = replace(kind, more_tools=tuple) if preview else kind
     try:
-        return set_up(kind, brief=brief, build=source == "build")
+        return set_up(kind, brief=brief, build=source == "build", preview=preview)
     except KeyboardInterrupt:
         echo("Stopped. Run `make setup` again to continue.")
         raise
 
 
-def set_up(kind: Kind | None, *, brief: bool, build: bool) -> int:
+def set_up(kind: Kind | None, *, brief: bool, build: bool, preview: bool = False) -> int:
     """Create the state and resolve the tools; see `resolve.resolve_and_report`."""
     if kind is not None and kind.extra is not None:
         bootstrap.add_extra(kind.extra, Path(sys.prefix))
@@ -50,4 +50,4 @@ def set_up(kind: Kind | None, *, brief: bool, build: bool) -> int:
         # Imported late, since importing it takes longer than everything above.
         from scripts.setup.resolve import resolve_and_report  # noqa: PLC0415
 
-        return resolve_and_report(kind, brief=brief, build=build)
+        return resolve_and_report(kind, brief=brief, build=build, preview=preview)

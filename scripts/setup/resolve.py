@@ -34,7 +34,9 @@ _ELSEWHERE = (
 )
 
 
-def resolve_and_report(kind: Kind | None, *, brief: bool, build: bool) -> int:
+def resolve_and_report(
+    kind: Kind | None, *, brief: bool, build: bool, preview: bool = False
+) -> int:
     """Resolve the tools, print the table or the problems, and return the exit status for setup.
 
     `kind` is None if unknown. With `brief`, an unchanged table is not printed.
@@ -44,7 +46,7 @@ def resolve_and_report(kind: Kind | None, *, brief: bool, build: bool) -> int:
         console.print(as_typed(_ELSEWHERE))
         return 1
     started, before = time.monotonic(), record.load()
-    entries, problems = resolve(tools_of(kind), console, build=build)
+    entries, problems = resolve(tools_of(kind), console, build=build, preview=preview)
     if problems:
         console.print(f"[red]{len(problems)} tools can't be provided:[/red]")
         for problem in problems:
@@ -83,18 +85,18 @@ def changed(before: Entries, after: Entries) -> bool:
 
 
 def resolve(
-    tools: tuple[Tool, ...], console: Console, *, build: bool = False
+    tools: tuple[Tool, ...], console: Console, *, build: bool = False, preview: bool = False
 ) -> tuple[Entries, list[Problem]]:
     """Find, install, download or build the tools (with `build`, no releases), and record each.
 
     Returns the tools that are ready and problems with the rest, but only prints a problem with a
-    tool that only `up` needs.
+    tool that only `up` needs. With `preview`, no such tool is built.
     """
     with Steps(console) as steps:
         resolver = _Resolver(tools, steps, build=build)
         for tool in resolver.missing():
             resolver.note({tool.name: find(tool, resolver.ready)})
-        resolver.get(build=build)
+        resolver.get(build=build, preview=preview)
     for tool in resolver.missing():
         if tool.only_for_up:
             console.print(Text(f"`up` will need {resolver.problems.pop(tool.name)}"))
@@ -116,7 +118,7 @@ class _Resolver:
         """Return the tools that are not ready yet."""
         return [tool for tool in self.tools if tool.name not in self.ready]
 
-    def get(self, *, build: bool) -> None:
+    def get(self, *, build: bool, preview: bool) -> None:
         """Provide the missing tools. No tool has both a Debian package and a Go module."""
         packaged = [tool for tool in self.missing() if tool.package is not None or tool.unpacked]
         fetching, compiling = ThreadPoolExecutor(2), ThreadPoolExecutor(golang.at_once())
@@ -124,7 +126,7 @@ class _Resolver:
             running = [fetching.submit(lambda: self.note(apt.provide(packaged, self.steps)))]
             released = [t for t in self.missing() if t.module is None or not build]
             self.note(releases.fetch(released, self.steps))
-            missing = self.missing()
+            missing = [each for each in self.missing() if not (preview and each.only_for_up)]
             for module in dict.fromkeys(each.module for each in missing if each.module is not None):
                 tools = [each for each in missing if each.module is module]
                 fetched = fetching.submit(golang.download, module, self.steps)

@@ -10,11 +10,14 @@ import re
 import socket
 import ssl
 import subprocess
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -22,7 +25,7 @@ import pytest
 from clusters.embedded import health, host, isolation, lifecycle, network, pki, supervisor
 from clusters.embedded.components import components
 from clusters.embedded.layout import Layout
-from core import toolchain
+from core import kube, toolchain
 from core.manifests import Manifest
 from core.paths import CHECKOUT
 from tests.engine.awaiting import COMMAND_SECONDS, await_true
@@ -314,20 +317,61 @@ def test_a_deleted_network_is_made_again(cluster: TestCluster) -> None:
     assert cluster.problems() == []
 
 
-def test_a_reboot_costs_no_data(cluster: TestCluster) -> None:
+@pytest.mark.parametrize("times", [1, pytest.param(20, marks=pytest.mark.long)])
+def test_a_reboot_costs_no_data(times: int, cluster: TestCluster) -> None:
+    """Though everything is killed while objects are written: each acknowledged one is there."""
+    with _writing(cluster) as written:
+        for _ in range(times):
+            await_true(partial(_has_grown, written, by=10, since=len(written)))
+            _reboot(cluster)
+            assert cluster.problems() != []
+            cluster.heal()
+            assert cluster.problems() == []
+    found = cluster.get("configmaps", "--selector=written")["items"]
+    assert set(written) <= {each["metadata"]["name"] for each in found}
+    assert cluster.get("configmap", "canary")["data"] == {"word": f"{CANARY}-configmap"}
+    read = ("config", "get-clusters", "--kubeconfig=/data/config")
+    _run_pod(cluster, "read", *read, claim="data")
+    assert "written" in cluster.kubectl("logs", "read", "--namespace", NAMESPACE)
+
+
+def _has_grown(names: list[str], by: int, since: int) -> bool:
+    return len(names) >= since + by
+
+
+def _reboot(cluster: TestCluster) -> None:
     lifecycle.kill(cluster.layout)
     subprocess.run(
         [toolchain.path("ip"), "netns", "delete", cluster.layout.node], check=True, timeout=10
     )
     subprocess.run(["rm", "--recursive", "--force", cluster.layout.runtime], check=True)
     lifecycle.remove_groups(cluster.layout)
-    assert cluster.problems() != []
-    cluster.heal()
-    assert cluster.problems() == []
-    assert cluster.get("configmap", "canary")["data"] == {"word": f"{CANARY}-configmap"}
-    read = ("config", "get-clusters", "--kubeconfig=/data/config")
-    _run_pod(cluster, "read", *read, claim="data")
-    assert "written" in cluster.kubectl("logs", "read", "--namespace", NAMESPACE)
+
+
+@contextmanager
+def _writing(cluster: TestCluster) -> Iterator[list[str]]:
+    """Write objects one after the other; yield the names of those that were acknowledged."""
+    client, acknowledged = kube.connect(pki.kubeconfig(cluster.layout, "admin")), list[str]()
+    ended = threading.Event()
+
+    def write() -> None:
+        for number in count():
+            name, path = f"written-{number}", "/api/v1/namespaces/default/configmaps"
+            body = {"metadata": {"name": name, "labels": {"written": ""}}}
+            request = kube.Request("POST", path, body=body)
+            with suppress(*kube.UNREACHABLE):
+                kube.ask(client, request, limit=2.0)
+                acknowledged.append(name)
+            if ended.wait(0.01):
+                return
+
+    with ThreadPoolExecutor(1) as pool:
+        writer = pool.submit(write)
+        try:
+            yield acknowledged
+        finally:
+            ended.set()
+    writer.result()
 
 
 def test_data_of_an_older_kubernetes_is_taken_over_put_back_or_refused(

@@ -245,6 +245,7 @@ def test_a_refresh_finds_what_was_changed_in_the_portal_and_the_next_up_changes_
     assert pool(aks).inputs["maxCount"] == 3
 
 
+@pytest.mark.long
 def test_a_job_goes_on_with_regular_nodes_when_azure_takes_its_spot_nodes_back(
     aks: AzureStack, cluster: TestCluster
 ) -> None:

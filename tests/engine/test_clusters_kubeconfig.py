@@ -90,6 +90,7 @@ def test_with_the_listed_rights_a_stack_installs_the_operator_and_takes_it_away(
     assert names(cluster, "customresourcedefinitions") == set()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("operator")
 def test_with_rights_in_one_namespace_a_stack_uses_the_operator_that_is_there(
     cluster: TestCluster, tmp_path: Path, root: Path

@@ -14,7 +14,7 @@ import pytest
 from tests.engine.awaiting import COMMAND_SECONDS, await_true
 from tests.engine.pytorchjob_stack import Jobs, JobStack
 
-WORKERS, BATCH, SAMPLES = 3, 64, 20_000
+WORKERS, BATCH, SAMPLES = 3, 64, 12_000
 PAUSE_SECONDS = 60
 """Far more than the second or two that it takes where nothing else runs (docs/elastic.md)."""
 NEAR = 0.02
@@ -28,12 +28,12 @@ Lose = Callable[[Jobs, dict[str, Any]], None]
 
 @pytest.fixture(scope="module")
 def declared() -> dict[str, Any]:
-    """The demo on a third of the samples, with many step events."""
+    """The demo on a fifth of the samples, with many step events."""
     limit = ["--limit-train", str(SAMPLES)]
     return {
         "demo": "mnist-elastic",
         "args": ["--log-interval", "5", *limit],
-        "minAccuracy": 0.93,
+        "minAccuracy": 0.9,
     }
 
 
@@ -54,7 +54,7 @@ def undisturbed(module_stack: JobStack, jobs: Jobs, declared: dict[str, Any]) ->
 def test_undisturbed_every_sample_is_seen_and_the_accuracy_reached(
     undisturbed: dict[str, Any],
 ) -> None:
-    assert undisturbed["accuracy"] >= 0.93
+    assert undisturbed["accuracy"] >= 0.9
     assert undisturbed["samples_seen"] == SAMPLES
 
 
@@ -78,7 +78,7 @@ def kill(_jobs: Jobs, pod: dict[str, Any]) -> None:
 
 LOSSES = [
     pytest.param(0, kill, id="rendezvous-host-kill"),
-    pytest.param(1, delete, id="worker-1-delete"),
+    pytest.param(1, delete, id="worker-1-delete", marks=pytest.mark.long),
     pytest.param(2, kill, id="worker-2-kill", marks=pytest.mark.long),
     pytest.param(0, delete, id="rendezvous-host-delete", marks=pytest.mark.long),
     pytest.param(1, kill, id="worker-1-kill", marks=pytest.mark.long),
@@ -120,6 +120,7 @@ def test_it_finishes_when_a_worker_is_lost(
     assert _longest_gap(steps) < PAUSE_SECONDS
 
 
+@pytest.mark.long
 def test_the_same_loss_without_elasticity_fails_the_run(
     module_stack: JobStack, jobs: Jobs, declared: dict[str, Any]
 ) -> None:

@@ -178,6 +178,7 @@ def test_a_job_that_was_renamed_keeps_its_result_and_trains_nothing(
     assert module_stack.up(**section).changes == {}
 
 
+@pytest.mark.long
 def test_make_rerun_trains_a_demo_again_and_knows_which_there_are(mortal_stack: LiveStack) -> None:
     train_with(mortal_stack, seed=0)
     mortal_stack.up()

@@ -2,11 +2,14 @@
 
 import signal
 
+import pytest
+
 from tests.engine.awaiting import await_true
 from tests.engine.job_programs import SLEEPING, python
 from tests.engine.pytorchjob_stack import Jobs, JobStack
 
 
+@pytest.mark.long
 def test_attempts_outlive_a_kill_between_two_of_them(
     job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str
 ) -> None:

@@ -71,7 +71,7 @@ def test_make_down_of_an_own_cluster_takes_what_a_finalizer_holds_with_it(
 @pytest.mark.parametrize(
     "stage",
     [
-        "OperatorReady.*creating",
+        pytest.param("OperatorReady.*creating", marks=pytest.mark.long),
         pytest.param("Embedded dev creating", marks=pytest.mark.long),
         pytest.param("Image slipway-trainer creating", marks=pytest.mark.long),
     ],

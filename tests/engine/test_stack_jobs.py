@@ -28,18 +28,18 @@ TRAINING_SAMPLES = {
     "mnist": 60_000, "cifar10": 50_000, "fashion-mnist-as-cifar10": 50_000, "images": 6_000,
 }  # fmt: skip
 _CIFAR_BRIEFLY = {
-    "args": ["--limit-train", "6000"],
-    "minAccuracy": {"fashion-mnist-as-cifar10": 0.6, "cifar10": 0.15},
+    "args": ["--limit-train", "2000"],
+    "minAccuracy": {"fashion-mnist-as-cifar10": 0.4, "cifar10": 0.12},
 }
 BRIEFLY: Mapping[str, dict[str, Any]] = {
     "mnist-gloo": {},
     "cifar-gloo": _CIFAR_BRIEFLY,
     "cifar-single-node": _CIFAR_BRIEFLY,
     "images-gloo": {
-        "args": ["--limit-train", "3000"],
-        "minAccuracy": {"fashion-mnist-as-cifar10": 0.3, "cifar10": 0.12},
+        "args": ["--limit-train", "1500"],
+        "minAccuracy": {"fashion-mnist-as-cifar10": 0.2, "cifar10": 0.11},
     },
-    "mnist-elastic": {"args": ["--limit-train", "20000"], "minAccuracy": 0.93},
+    "mnist-elastic": {"args": ["--limit-train", "6000"], "minAccuracy": 0.85},
 }
 """The demos that need no GPU with the settings of each."""
 WHOLLY: Mapping[str, dict[str, Any]] = {name: {} for name in BRIEFLY}

@@ -173,6 +173,7 @@ def _pod(name: str, image: str, cpu: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.long
 def test_a_preempted_job_is_resubmitted(
     job_name: str, runs: Runs, jobs: Jobs, trainer: str, intruder: str
 ) -> None:

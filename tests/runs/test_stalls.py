@@ -71,6 +71,7 @@ def test_a_rank_that_stands_still_ends_the_run_and_is_named_with_its_stack(
     assert result["duration_seconds"] < 10 * _STALL
 
 
+@pytest.mark.long
 def test_a_rank_of_an_elastic_job_that_stands_still_is_replaced_and_the_others_go_on(
     job_name: str, runs: Runs, trainer: str
 ) -> None:

@@ -70,7 +70,7 @@ def _killed(image: Opened, directory: Path, *ranks: Rank) -> list[Ended]:
     [
         pytest.param(_MNIST, 1, id="mnist-1", marks=pytest.mark.long),
         pytest.param(_MNIST, 3, id="mnist-3"),
-        pytest.param(_CIFAR, 2, id="cifar-2"),
+        pytest.param(_CIFAR, 2, id="cifar-2", marks=pytest.mark.long),
     ],
 )
 def test_a_killed_training_resumes_bit_for_bit(
@@ -159,7 +159,7 @@ def test_when_none_is_whole_it_says_so_and_does_not_start_over(image: Opened, co
     assert "all checkpoints in /out/checkpoints" in ranks[0].message["error"]
 
 
-@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.long), 3])
 def test_another_number_of_ranks_goes_on_within_tolerance(
     image: Opened, copied: Path, trained: Path, size: int
 ) -> None:
@@ -190,8 +190,13 @@ def test_sigterm_is_answered_with_a_checkpoint_after_the_step_at_hand(
 
 @pytest.mark.parametrize(
     ("end", "args"),
-    [(signal.SIGKILL, ()), (signal.SIGTERM, ()), (signal.SIGKILL, ("--beside",))],
-    ids=["killed", "stopped", "killed while it writes beside the training"],
+    [
+        pytest.param(signal.SIGKILL, (), id="killed", marks=pytest.mark.long),
+        pytest.param(signal.SIGTERM, (), id="stopped", marks=pytest.mark.long),
+        pytest.param(
+            signal.SIGKILL, ("--beside",), id="killed while it writes beside the training"
+        ),
+    ],
 )
 def test_a_user_script_resumes_bit_for_bit(
     image: Opened, tmp_path: Path, end: signal.Signals, args: tuple[str, ...]

@@ -75,6 +75,7 @@ def test_the_others_go_on_when_a_worker_is_lost(
     assert zero.of("world")[-1]["world_rank"] == 0
 
 
+@pytest.mark.long
 def test_one_of_three_is_enough(image: Opened, tmp_path: Path) -> None:
     blows = [Blow(0, _AT_40_PERCENT), Blow(1, _AT_40_PERCENT)]
     outcome = run(image, tmp_path, Job((*MNIST, *_DATA, *_BRIEF), blows))
@@ -116,6 +117,7 @@ def test_below_the_least_number_the_others_wait_for_a_replacement(
         assert [world["world_size"] for world in life.of("world")] in ([3], [3, 3])
 
 
+@pytest.mark.long
 def test_below_the_least_number_they_do_not_wait_for_ever(image: Opened, tmp_path: Path) -> None:
     program = (*MNIST, *_DATA, "--timeout", "0.2")
     outcome = run(image, tmp_path, Job(program, [Blow(2, 10)], nodes="3:3"))
@@ -126,6 +128,7 @@ def test_below_the_least_number_they_do_not_wait_for_ever(image: Opened, tmp_pat
         assert "2 (127.0.0.1:" in life.message["error"].partition("these are not:")[2]
 
 
+@pytest.mark.long
 def test_workers_are_lost_no_more_often_than_allowed(image: Opened, tmp_path: Path) -> None:
     job = Job((*MNIST, *_DATA), [Blow(2, 10)], env={"PET_MAX_RESTARTS": "0"})
     outcome = run(image, tmp_path, job)
@@ -146,6 +149,7 @@ def test_a_replacement_that_comes_when_all_is_done_ends_well(image: Opened, tmp_
     assert late.message["accuracy"] == outcome.completed[0].message["accuracy"]
 
 
+@pytest.mark.long
 def test_without_elasticity_the_same_kill_fails_the_run(image: Opened, tmp_path: Path) -> None:
     plan = [
         Rank(signal=signal.SIGKILL if number == 1 else None, steps=_AT_40_PERCENT)
@@ -167,6 +171,7 @@ def test_of_two_worlds_of_one_job_the_lesser_gives_way(image: Opened, tmp_path: 
     assert told["member"] == [True, False]
 
 
+@pytest.mark.long
 def test_the_goal_stops_all_workers_in_the_same_step(image: Opened, tmp_path: Path) -> None:
     goal = ("--goal", "accuracy=0.8", "--validate-every", "10", "--limit-test", "1000")
     outcome = run(image, tmp_path, Job((*MNIST, *_DATA, *goal)))
@@ -182,6 +187,7 @@ def test_the_goal_stops_all_workers_in_the_same_step(image: Opened, tmp_path: Pa
         assert took == reached["time_to_accuracy_seconds"] == last["elapsed_seconds"]
 
 
+@pytest.mark.long
 def test_a_replacement_has_the_epochs_and_validations_before_its_time(
     image: Opened, tmp_path: Path
 ) -> None:
@@ -232,7 +238,7 @@ def _witness(image: Opened, directory: Path, job: Job) -> Outcome:
     return outcome
 
 
-@pytest.mark.parametrize("replace", [None, 0.0])
+@pytest.mark.parametrize("replace", [pytest.param(None, marks=pytest.mark.long), 0.0])
 def test_the_model_itself_has_each_sample_once_and_what_travels_with_it_stays_equal(
     image: Opened, tmp_path: Path, replace: float | None
 ) -> None:
@@ -248,6 +254,7 @@ def test_the_model_itself_has_each_sample_once_and_what_travels_with_it_stays_eq
     assert {step for step, seen in norms.items() if len(seen) > 1} == set()
 
 
+@pytest.mark.long
 def test_after_a_split_all_go_on_from_the_larger_part_and_not_from_the_furthest(
     image: Opened, tmp_path: Path
 ) -> None:
@@ -273,7 +280,7 @@ def test_a_mistake_on_one_worker_ends_that_one_with_its_traceback(
         assert life.of("done")[0]["losses"] == 1
 
 
-@pytest.mark.parametrize("argument", ["--backend=nccl", "--workers=1", "--profile"])
+@pytest.mark.parametrize("argument", ["--backend=nccl", "--profile"])
 def test_what_does_not_fit_workers_that_come_and_go_is_refused(
     image: Opened, tmp_path: Path, argument: str
 ) -> None:

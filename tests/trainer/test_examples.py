@@ -135,6 +135,7 @@ def test_when_one_is_killed_the_other_trains_on_every_sample_once(
     assert (tmp_path / f"outputs-{left}.0/model.pt").exists()
 
 
+@pytest.mark.long
 def test_a_replacement_reports_the_results_of_the_whole_job(image: Opened, tmp_path: Path) -> None:
     # Three epochs or so until the goal; the replacement is there from the second one on.
     arguments = ("--limit", "12000", "--batch-size", "128", "--epochs", "10")

@@ -29,7 +29,7 @@ def test_a_rank_without_data_leaves_its_traceback_and_the_others_end(
         assert rank.seconds - broken.seconds < _SECONDS_TO_NOTICE
 
 
-@pytest.mark.parametrize("lost", [0, 1])
+@pytest.mark.parametrize("lost", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_the_others_end_when_a_rank_is_killed(image: Opened, tmp_path: Path, lost: int) -> None:
     plan = [Rank(signal=signal.SIGKILL if number == lost else None) for number in range(3)]
     ranks = image.train(tmp_path, *plan, args=_LONG)

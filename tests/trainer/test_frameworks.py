@@ -83,7 +83,10 @@ def _run(
     return printed, [json.loads(text or "{}") for text in texts]
 
 
-@pytest.mark.parametrize(("framework", "launcher"), [("lightning", ()), ("accelerate", _LAUNCHER)])
+@pytest.mark.parametrize(
+    ("framework", "launcher"),
+    [pytest.param("lightning", (), marks=pytest.mark.long), ("accelerate", _LAUNCHER)],
+)
 def test_each_pod_is_a_rank_of_its_own(
     image: Opened, tmp_path: Path, packages: Path, framework: str, launcher: tuple[str, ...]
 ) -> None:

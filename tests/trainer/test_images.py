@@ -89,6 +89,7 @@ def test_the_result_has_the_name_that_the_folder_gives_itself(two: list[Ended]) 
     assert {rank.message["dataset"] for rank in two} == {"shades"}
 
 
+@pytest.mark.long
 def test_the_number_of_reading_processes_changes_nothing_and_torch_compile_neither(
     image: Opened, data: Path, two: list[Ended], tmp_path: Path
 ) -> None:

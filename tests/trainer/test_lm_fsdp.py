@@ -186,6 +186,7 @@ def test_a_run_that_is_killed_while_it_saves_ends_with_the_bytes_of_an_undisturb
     assert after == before
 
 
+@pytest.mark.long
 def test_a_checkpoint_of_two_ranks_is_gone_on_from_on_three_and_theirs_on_two(
     image: Opened, out: Path, undisturbed: dict[int, float]
 ) -> None:

@@ -23,7 +23,10 @@ for pid in $pids; do wait $pid; done
 """
 
 
-@pytest.mark.parametrize(("slow", "place"), [(1, "data"), (0, "compute"), (_RANKS, "none")])
+@pytest.mark.parametrize(
+    ("slow", "place"),
+    [(1, "data"), pytest.param(0, "compute", marks=pytest.mark.long), (_RANKS, "none")],
+)
 def test_the_rank_that_the_others_wait_for_is_named_with_where_its_time_goes(
     image: Opened, tmp_path: Path, slow: int, place: str
 ) -> None:

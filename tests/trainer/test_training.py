@@ -110,6 +110,7 @@ def test_a_module_runs_under_torchrun(image: Opened) -> None:
     assert {event["world_size"] for event in completed} == {2}
 
 
+@pytest.mark.long
 def test_the_accuracy_does_not_depend_on_how_many_ranks_there_are(
     image: Opened, tmp_path: Path
 ) -> None:

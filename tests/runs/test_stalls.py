@@ -3,6 +3,8 @@
 import re
 import time
 
+import pytest
+
 from tests.engine.job_programs import MEETING, python
 from tests.runs.runner import Runs
 

@@ -139,8 +139,13 @@ def test_two_pods_of_two_processes_are_one_world_of_four(pods: Pods) -> None:
 @pytest.mark.parametrize(
     ("grief", "code", "says"),
     [
-        ("raise ValueError('of its own making')", 1, "ValueError: of its own making"),
-        ("sys.exit(5)", 5, "exited with code 5"),
+        pytest.param(
+            "raise ValueError('of its own making')",
+            1,
+            "ValueError: of its own making",
+            marks=pytest.mark.long,
+        ),
+        pytest.param("sys.exit(5)", 5, "exited with code 5", marks=pytest.mark.long),
         ("os.kill(os.getpid(), signal.SIGKILL)", 137, "was ended by SIGKILL"),
     ],
 )

@@ -45,7 +45,7 @@ SPREAD   := -n 3 --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
 COUNTING := export PYTHONPATH="$$PWD/tests/counting" CLI_CALLS="$$(mktemp)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools python test-python browser up preview down rerun wait logs stacks shell debug results fetch report compare ui import local kubeconfig env check lint types unit test test-long smoke bench-commands bench-train soak wheel picture
+.PHONY: help setup tools python test-python browser up preview down rerun wait logs stacks shell debug results fetch report compare ui import local kubeconfig env check lint types unit test test-long smoke bench-commands bench-train soak audit wheel picture
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
@@ -155,6 +155,9 @@ bench-train: tools ## benchmark training in its image (6 minutes; `make up` buil
 
 soak: tools ## train jobs that come and go, and check that nothing grows: MINUTES=30
 	@$(IN_VENV) tests.bench.soak $${ARG_MINUTES:+"$$ARG_MINUTES"}
+
+audit: tools ## compare the rights granted inside a cluster with those that are used (5 minutes)
+	@$(IN_VENV) tests.bench.rights
 
 wheel: python ## build the slipway command and the slipway package for images and programs: dist/*.whl
 	@$(IN_VENV) pip wheel --quiet --no-deps --wheel-dir dist . images/trainer

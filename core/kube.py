@@ -114,13 +114,32 @@ def _client(loaded: client.Configuration) -> client.ApiClient:
     # One connection for each log that a run follows; any more would be closed with a warning.
     loaded.connection_pool_maxsize = 128
     api = client.ApiClient(loaded)
-    # Python 3.13 rejects certificates without an authority key identifier, and many clusters'
-    # certificates have none. Other Kubernetes clients accept them.
+    settings = api.rest_client.pool_manager.connection_pool_kw
+    settings["ssl_context"] = _tls(loaded)
+    # urllib3 would load them again for each connection. Python crashes if that changes the context
+    # while another thread is using it for a handshake.
+    for loaded_already in ("ca_certs", "ca_cert_data", "cert_file", "key_file"):
+        settings[loaded_already] = None
+    return api
+
+
+def _tls(loaded: client.Configuration) -> ssl.SSLContext:
     required = ssl.CERT_REQUIRED if loaded.verify_ssl else ssl.CERT_NONE
     context = urllib3.util.create_urllib3_context(cert_reqs=required)
+    # Python 3.13 rejects certificates without an authority key identifier, and many clusters'
+    # certificates have none. Other Kubernetes clients accept them.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    api.rest_client.pool_manager.connection_pool_kw["ssl_context"] = context
-    return api
+    try:
+        if loaded.ssl_ca_cert or loaded.ca_cert_data:
+            context.load_verify_locations(loaded.ssl_ca_cert, cadata=loaded.ca_cert_data)
+        else:
+            context.load_default_certs()
+        if loaded.cert_file:
+            # With an empty password, OpenSSL does not ask for the one of an encrypted key.
+            context.load_cert_chain(loaded.cert_file, loaded.key_file, password="")
+    except OSError as error:
+        raise config.ConfigException(f"its certificates can't be loaded: {error}") from error
+    return context
 
 
 @dataclass(frozen=True)

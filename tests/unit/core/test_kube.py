@@ -1,0 +1,63 @@
+"""A kubeconfig's content is enough to connect, and its key stays off the disk."""
+
+import ssl
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from kubernetes.config import ConfigException
+
+from clusters.embedded import pki
+from clusters.embedded.layout import Layout
+from core import kube
+from tests.unit.fake_api import FakeApi, served
+
+_VERSION = kube.Request("GET", "/version")
+
+
+@pytest.fixture(scope="module")
+def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Of a server with a certificate of its own, which lets in clients with one of its own."""
+    layout = Layout(tmp_path_factory.mktemp("pki"))
+    pki.ensure(layout)
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=layout.certificate("ca"))
+    tls.load_cert_chain(layout.certificate("apiserver"), layout.key("apiserver"))
+    tls.verify_mode = ssl.CERT_REQUIRED
+    api = FakeApi()
+    api.says("GET", "/version", {"major": "1"})
+    with served(api, tls):
+        document = yaml.safe_load(pki.kubeconfig(layout, "admin"))
+        server = f"https://127.0.0.1:{api.port}"
+        document["clusters"][0]["cluster"] |= {"server": server, "tls-server-name": "kubernetes"}
+        yield yaml.safe_dump(document)
+
+
+def test_connecting_leaves_no_file_and_opens_none_twice(
+    kubeconfig: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    clients = [kube.connect(kubeconfig) for _ in range(3)]
+    assert kube.ask(clients[0], _VERSION, limit=10.0) == {"major": "1"}
+    assert len({client.configuration.key_file for client in clients}) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_new_connection_leaves_the_tls_context_as_it_is(
+    kubeconfig: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python crashes if certificates are loaded while another thread is in a handshake."""
+    client = kube.connect(kubeconfig)
+    for load in ("load_cert_chain", "load_default_certs", "load_verify_locations"):
+        monkeypatch.setattr(ssl.SSLContext, load, None, raising=False)
+    # The server closes each connection after its response.
+    for _ in range(2):
+        assert kube.ask(client, _VERSION, limit=10.0) == {"major": "1"}
+
+
+def test_a_certificate_that_is_none_is_reported_before_any_request(kubeconfig: str) -> None:
+    document = yaml.safe_load(kubeconfig)
+    document["users"][0]["user"]["client-key-data"] = "bm8ga2V5"
+    with pytest.raises(ConfigException, match="its certificates can't be loaded"):
+        kube.connect(yaml.safe_dump(document))

@@ -39,12 +39,14 @@ config:
 _SCRIPT = (
     "import sys, time; print('loss=1.0', flush=True); time.sleep(3); sys.exit(int(sys.argv[1]))"
 )
+_REFUSED = {"waiter: list nodes"}
+"""What an account asks for and does without: the waiter says so where it can't see a node."""
 Right = tuple[str, str, str]
 """A verb, and the group and resource that it is for."""
 
 
 def main() -> None:
-    """Print a line for each granted right, and exit with 1 if something was forbidden."""
+    """Print a line for each granted right, and exit with 1 if anything unexpected was forbidden."""
     scratch = Scratch.copy_of(CHECKOUT)
     log, policy = scratch.directory / "audit.log", scratch.directory / "policy.yaml"
     policy.write_text(_POLICY)
@@ -77,7 +79,7 @@ def main() -> None:
     console.print(table)
     for each in sorted(forbidden):
         console.print(f"forbidden: {each}")
-    raise SystemExit(int(bool(forbidden)))
+    raise SystemExit(int(not forbidden <= _REFUSED))
 
 
 def _run(scratch: Scratch, command: str, codes: set[int] | None = None) -> Finished:
@@ -123,7 +125,7 @@ def _account(name: str) -> str | None:
     if space == "kubeflow":
         return "operator"
     if space == "slipway-jobs":
-        return "waiter" if own.endswith("-waiter") else "jobs"
+        return "waiter" if own.endswith("-waiter") else own
     return None
 
 
@@ -142,7 +144,7 @@ def _used(log: Path) -> tuple[dict[str, dict[Right, int]], set[str]]:
             right = (event["verb"], target.get("apiGroup", ""), resource)
             used[account][right] += 1
             if event.get("responseStatus", {}).get("code") == 403:
-                forbidden.add(f"{account}: {' '.join(right)}")
+                forbidden.add(f"{account}: {right[0]} {resource}")
     return used, forbidden
 
 

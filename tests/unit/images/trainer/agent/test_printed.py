@@ -2,8 +2,6 @@
 
 import io
 import json
-import os
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -14,13 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.paths import CHECKOUT
 from slipway import reporting
 from slipway.events import reported
 from slipway_trainer.agent.printed import Lines, Search
 from tests.unit.anything import LINES, TEXTS
+from tests.unit.images.trainer.container import Container, ended
 
-_LIMIT_SECONDS = 30
 _METRICS = {
     "epoch": r"[Ee]poch (\d+)",
     "accuracy": "accuracy=([0-9.]+)",
@@ -31,8 +28,6 @@ _METRICS = {
 
 @pytest.fixture(autouse=True)
 def _nothing_logged() -> Iterator[None]:
-    reporting._latest.clear()
-    reporting._epochs.clear()
     yield
     reporting._latest.clear()
     reporting._epochs.clear()
@@ -132,7 +127,7 @@ def test_a_line_without_an_end_does_not_fill_the_memory() -> None:
 
 
 _TRAINS = """
-import logging, sys, time
+import logging, slipway, sys, time
 logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.INFO)
 for epoch in range(2):
     for step in range(25):
@@ -142,37 +137,29 @@ for epoch in range(2):
     sys.stderr.write("\\n")
     print(f"epoch {epoch}: accuracy={0.5 + epoch / 4}")
     logging.getLogger("train").info("val_loss %.2f", 0.5 - epoch / 4)
+slipway.finish(accuracy=0.9)
 """
 
 
-def launched(
-    directory: Path, program: str, metrics: dict[str, str], **variables: str
-) -> tuple[dict[str, Any], str]:
-    """Return the message that a program leaves in a pod, and what it prints there."""
-    (directory / "train.py").write_text(program)
-    message = directory / "termination-log"
-    message.touch()
-    environment = {
-        "PATH": os.environ["PATH"],
-        "PYTHONPATH": str(CHECKOUT / "images/trainer"),
-        "PYTHONUNBUFFERED": "1",
-        "TERMINATION_LOG": str(message),
-        "SLIPWAY_METRICS": json.dumps(metrics),
-        **variables,
-    }
-    command = [sys.executable, "-m", "slipway_trainer.launch", "--", str(directory / "train.py")]
-    out = subprocess.check_output(command, env=environment, text=True, timeout=_LIMIT_SECONDS)
-    return json.loads(message.read_text() or "{}"), out
+class Searched(Container):
+    """The launcher, which searches what a program prints."""
+
+    def __init__(self, directory: Path, **variables: str) -> None:
+        metrics = {"PYTHONUNBUFFERED": "1", "SLIPWAY_METRICS": json.dumps(_METRICS)}
+        super().__init__(directory, **metrics, **variables)
 
 
 def test_what_a_script_prints_is_in_its_message_and_events(tmp_path: Path) -> None:
     """Printed numbers, by print, logging or a progress bar, are reported as by `slipway.log`."""
     spool = tmp_path / "events"
     spool.touch()
-    message, log = launched(tmp_path, _TRAINS, _METRICS, SLIPWAY_EVENTS=str(spool))
-    assert message["metrics"] == {"loss": 0.04, "accuracy": 0.75, "val_loss": 0.25}
-    assert message["epoch_metrics"]["accuracy"] == [0.5, 0.75]
-    assert message["epoch_metrics"]["val_loss"] == [0.5, 0.25]
+    searched = Searched(tmp_path, SLIPWAY_EVENTS=str(spool))
+    code, log, err = ended(searched.launch(_TRAINS))
+    assert code == 0, err
+    metrics, curves = (searched.message[name] for name in ("metrics", "epoch_metrics"))
+    own = {"accuracy": 0.9}  # what a program reports itself takes precedence
+    assert metrics == {"loss": 0.04, "val_loss": 0.25, **own}
+    assert (curves["accuracy"], curves["val_loss"]) == ([0.5, 0.75], [0.5, 0.25])
     events = [each for each in map(reported, log.splitlines()) if each]
     assert spool.read_text().splitlines() == [each for each in log.splitlines() if reported(each)]
     bars = [each for each in events if "loss" in each["metrics"]]
@@ -184,20 +171,11 @@ def test_what_a_script_prints_is_in_its_message_and_events(tmp_path: Path) -> No
     ]
 
 
-def test_what_a_program_reports_itself_takes_precedence(tmp_path: Path) -> None:
-    program = "import slipway\nslipway.finish(accuracy=0.9)\nprint('accuracy=0.1 loss=2')\n"
-    message, _ = launched(tmp_path, program, _METRICS)
-    assert message["metrics"] == {"loss": 2.0, "accuracy": 0.9}
-
-
 def test_a_process_that_is_left_behind_does_not_hold_the_launcher_up(tmp_path: Path) -> None:
-    program = (
-        "import subprocess, sys\nprint('accuracy=0.5')\n"
-        "subprocess.Popen(['sleep', '20'], start_new_session=True)\n"
-    )
-    began = time.monotonic()
-    message, _ = launched(tmp_path, program, _METRICS)
-    assert message["metrics"] == {"accuracy": 0.5}
+    leaves = "import subprocess; subprocess.Popen(['sleep', '20'], start_new_session=True)"
+    began, searched = time.monotonic(), Searched(tmp_path)
+    code, *_ = ended(searched.launch(f"print('accuracy=0.5'); {leaves}"))
+    assert (code, searched.message["metrics"]) == (0, {"accuracy": 0.5})
     assert time.monotonic() - began < 15
 
 
@@ -215,23 +193,16 @@ def test_of_several_ranks_those_of_rank_0_count_also_where_lines_run_into_each_o
 
 
 def test_signals_reach_the_program_while_it_is_searched(tmp_path: Path) -> None:
-    script = tmp_path / "train.py"
     # It may come while `print` still has its lock.
-    script.write_text(
+    process = Searched(tmp_path).launch(
         "import os, signal, sys\n"
-        "signal.signal(signal.SIGTERM, lambda *_: (os.write(1, b'v=2\\n'), sys.exit(0)))\n"
-        "print('v=1', flush=True)\nsignal.pause()\n"
+        "signal.signal(signal.SIGTERM, lambda *_: (os.write(1, b'loss=2\\n'), sys.exit(0)))\n"
+        "print('loss=1', flush=True)\nsignal.pause()\n"
     )
-    environment = {
-        "PATH": os.environ["PATH"],
-        "PYTHONPATH": str(CHECKOUT / "images/trainer"),
-        "SLIPWAY_METRICS": json.dumps({"v": r"v=(\d+)"}),
-    }
-    command = [sys.executable, "-m", "slipway_trainer.launch", "--", str(script)]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "v=1\n"
-        process.terminate()
-        rest = process.communicate(timeout=_LIMIT_SECONDS)[0]
-    assert process.returncode == 0
-    assert [each["metrics"] for each in map(reported, rest.splitlines()) if each][-1] == {"v": 2.0}
+    assert process.stdout is not None
+    assert process.stdout.readline() == "loss=1\n"
+    process.terminate()
+    code, out, err = ended(process)
+    assert code == 0, err
+    *_, last = filter(None, map(reported, out.splitlines()))
+    assert last["metrics"] == {"loss": 2.0}

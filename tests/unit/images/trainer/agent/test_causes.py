@@ -254,10 +254,7 @@ if __name__ == '__main__':
     ("start", "named"),
     [
         ("import multiprocessing as m; p = m.Process(target=work); p.start(); p.join()", "11 is"),
-        (
-            "from torch.spawn import spawn\n    try: spawn(work, 1)\n    except Exception: 0",
-            "11 is",
-        ),
+        ("import torch.spawn as s\n    try: s.spawn(work, 1)\n    except Exception: 0", "11 is"),
         ("import subprocess; subprocess.run([sys.executable, '-c', '1 / 0'])", "by zero"),
     ],
 )

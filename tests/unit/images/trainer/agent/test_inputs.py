@@ -1,22 +1,18 @@
 """The artifacts that a job takes from others are fetched and proven to be what they were."""
 
 import json
-import os
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import fsspec
 import pytest
-from fsspec.implementations.memory import MemoryFileSystem
 
-from core.paths import CHECKOUT
 from slipway_trainer.agent import artifacts, inputs
 from slipway_trainer.agent.inputs import Input, NotFetchedError
+from tests.unit.images.trainer.container import Container, Ended, ended
+from tests.unit.images.trainer.store import store
 
 _MODEL = b"weights" * 1000
 
@@ -46,15 +42,17 @@ def failure(wanted: Input, **limits: float) -> str:
 
 def test_it_is_where_the_job_looks_for_it(wanted: Input, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(artifacts, "_CHUNK_BYTES", 100)  # Many reads are one file.
+    Path(wanted.path).parent.mkdir(parents=True)
+    Path(wanted.path).write_bytes(b"changed by the program")
     assert inputs.fetch_input(wanted) == len(_MODEL)
     assert Path(wanted.path).read_bytes() == _MODEL
     assert [each.name for each in Path(wanted.path).parent.iterdir()] == ["model.pt"]
 
 
 def test_any_store_that_fsspec_knows_will_do(wanted: Input) -> None:
-    store, path = fsspec.url_to_fs("memory://results/run-1/model.pt")
-    store.pipe_file(path, _MODEL)
-    inputs.fetch_input(replace(wanted, url="memory://results/run-1/model.pt"))
+    url = "memory://results/run-1/model.pt"
+    fsspec.filesystem("memory").pipe_file(url, _MODEL)
+    inputs.fetch_input(replace(wanted, url=url))
     assert Path(wanted.path).read_bytes() == _MODEL
 
 
@@ -65,24 +63,12 @@ def test_another_jobs_volume_may_be_mounted_elsewhere(wanted: Input, tmp_path: P
     assert Path(wanted.path).read_bytes() == _MODEL
 
 
-def test_what_is_there_from_before_is_replaced(wanted: Input) -> None:
-    inputs.fetch_input(wanted)
-    Path(wanted.path).write_bytes(b"changed by the program")
-    inputs.fetch_input(wanted)
-    assert Path(wanted.path).read_bytes() == _MODEL
-
-
 def test_a_file_that_was_written_over_is_refused(wanted: Input) -> None:
     Path(wanted.url.removeprefix("file://")).write_bytes(b"another run's")
     said = failure(wanted)
     assert said.startswith("input model: artifact model.pt from job train was changed")
-    for told in (
-        wanted.url,
-        wanted.sha256,
-        sha256(b"another run's").hexdigest(),
-        "run train again",
-    ):
-        assert told in said
+    other = sha256(b"another run's").hexdigest()
+    assert all(each in said for each in (wanted.url, wanted.sha256, other, "run train again"))
 
 
 def test_a_file_that_is_gone_is_named_with_what_to_do(wanted: Input) -> None:
@@ -99,59 +85,32 @@ def test_a_failed_fetch_includes_the_error_of_the_store(wanted: Input) -> None:
     assert "its `env`" in said
 
 
-class _Silent(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
-    protocol = "silent"
-
-    def open(self, *_: Any, **__: Any) -> Any:
-        time.sleep(30)
-
-
 def test_a_store_that_says_nothing_is_given_up(wanted: Input) -> None:
-    fsspec.register_implementation("silent", _Silent, clobber=True)
-    begun = time.monotonic()
-    said = failure(replace(wanted, url="silent://results/model.pt"), stall_seconds=0.2)
+    url, begun = store("silent", open=lambda *_: time.sleep(30)), time.monotonic()
+    said = failure(replace(wanted, url=f"{url}/model.pt"), stall_seconds=0.2)
     assert "TimeoutError: opening it did not finish within" in said
     assert time.monotonic() - begun < 5
 
 
-def run(*wanted: Input, log: Path) -> subprocess.CompletedProcess[str]:
+def run(container: Container, *wanted: Input) -> Ended:
     """Run the module as a container does."""
-    log.touch()
-    told = [json.dumps(vars(each)) for each in wanted]
-    return subprocess.run(
-        [sys.executable, "-m", "slipway_trainer.inputs", *told],
-        env={
-            "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(CHECKOUT / "images/trainer"),
-            "TERMINATION_LOG": str(log),
-        },
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    declared = [json.dumps(vars(each)) for each in wanted]
+    return ended(container.start("-m", "slipway_trainer.inputs", *declared))
 
 
 def test_a_container_fetches_all_inputs_and_logs_each(wanted: Input, tmp_path: Path) -> None:
     second = replace(wanted, name="again", path=str(tmp_path / "work/inputs/again/model.pt"))
-    done = run(wanted, second, log=tmp_path / "log")
-    assert (done.returncode, done.stderr) == (0, "")
+    code, out, err = run(Container(tmp_path), wanted, second)
+    assert (code, err) == (0, "")
     assert Path(second.path).read_bytes() == Path(wanted.path).read_bytes() == _MODEL
-    first, _ = done.stdout.splitlines()
+    first, _ = out.splitlines()
     assert first.startswith(f"{wanted}: {len(_MODEL)} bytes from {wanted.url} in ")
     assert first.endswith(f"sha256 {wanted.sha256}")
 
 
 def test_a_failing_container_leaves_why_as_its_message(wanted: Input, tmp_path: Path) -> None:
-    done = run(replace(wanted, sha256="0" * 64), log=tmp_path / "log")
-    assert done.returncode == 1
-    assert json.loads((tmp_path / "log").read_text()) == {"error": done.stderr.strip()}
-    assert "Traceback" not in done.stderr
-
-
-def test_it_imports_no_torch() -> None:
-    show = "import sys, slipway_trainer.inputs; print(*sys.modules)"
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(CHECKOUT / "images/trainer")}
-    command = [sys.executable, "-c", show]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert "torch" not in done.stdout.split()
+    container = Container(tmp_path)
+    code, _, err = run(container, replace(wanted, sha256="0" * 64))
+    assert code == 1
+    assert container.message == {"error": err.strip()}
+    assert "Traceback" not in err

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
 from core.process import CommandFailed
 from images.build import debian
+from tests.doubles.serving import in_background
 
 _APT = """#!/bin/sh
 echo "$*" >> {calls}
@@ -36,9 +36,8 @@ def _programs(folder: Path, monkeypatch: pytest.MonkeyPatch, plain: str) -> Path
 def test_it_comes_from_the_machines_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = _programs(tmp_path, monkeypatch, "touch numbers_1_all.deb")
     debian.unpack("numbers", tmp_path / "unpacked")
-    assert [path.name for path in (tmp_path / "unpacked").iterdir()] == [
-        "unpacked-numbers_1_all.deb"
-    ]
+    unpacked = [path.name for path in (tmp_path / "unpacked").iterdir()]
+    assert unpacked == ["unpacked-numbers_1_all.deb"]
     assert len(calls.read_text().splitlines()) == 1
     assert {path.name for path in tmp_path.iterdir()} == {"bin", "calls", "unpacked"}
 
@@ -46,17 +45,14 @@ def test_it_comes_from_the_machines_lists(tmp_path: Path, monkeypatch: pytest.Mo
 def test_missing_lists_are_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = _programs(tmp_path, monkeypatch, "exit 100")
     debian.unpack("numbers", tmp_path / "unpacked")
-    assert [line.split()[-1] for line in calls.read_text().splitlines()] == [
-        "numbers",
-        "update",
-        "numbers",
-    ]
+    last = [line.split()[-1] for line in calls.read_text().splitlines()]
+    assert last == ["numbers", "update", "numbers"]
     assert list((tmp_path / "unpacked").iterdir())
 
 
 def test_a_failure_includes_apts_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _programs(tmp_path, monkeypatch, "exit 100")
-    (tmp_path / "bin" / "apt-get").write_text("#!/bin/sh\necho no such package >&2\nexit 100\n")
+    (tmp_path / "bin/apt-get").write_text("#!/bin/sh\necho no such package >&2\nexit 100\n")
     with pytest.raises(CommandFailed, match="failed with 100: no such package"):
         debian.unpack("numbers", tmp_path / "unpacked")
 
@@ -79,11 +75,10 @@ def asked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
             pass
 
     debian.snapshot.cache_clear()
-    with ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as server:
-        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{server.server_port}")
-        Thread(target=server.serve_forever).start()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{server.server_port}")
+    with in_background(server):
         yield lines
-        server.shutdown()
     debian.snapshot.cache_clear()
 
 

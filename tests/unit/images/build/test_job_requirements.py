@@ -1,29 +1,27 @@
 """A script's packages: what is built from their list, and what is wrong with it beforehand."""
 
-import sys
 from pathlib import Path
 
 import pytest
 
-from images.build.engines import Command, Engine
 from images.build.job import DOCKERFILE, JobImageSpec, RequirementsSpec
 from images.build.runner import BuildFailed, Runner
 from images.build.trainer import TRAINER_CIFAR
-from tests.unit.images.objects import Listener
+from tests.unit.images.objects import Holding, Listener
 
 _TRAINER = "localhost/slipway-other:1"
 
 
-def spec(folder: Path, text: str, trainer: str | None = _TRAINER) -> RequirementsSpec:
+def spec(folder: Path, text: str, **others: str) -> RequirementsSpec:
     (folder / "needs.txt").write_text(text)
-    return RequirementsSpec.from_file(folder / "needs.txt", trainer=trainer)
+    return RequirementsSpec.from_file(folder / "needs.txt", **{"trainer": _TRAINER, **others})
 
 
 def test_the_name_changes_with_the_list_and_the_trainers_image_alone(tmp_path: Path) -> None:
     names = {
         spec(tmp_path, "einops==0.8.1\n").reference,
         spec(tmp_path, "einops==0.8.0\n").reference,
-        spec(tmp_path, "einops==0.8.1\n", "localhost/slipway-other:2").reference,
+        spec(tmp_path, "einops==0.8.1\n", trainer="localhost/slipway-other:2").reference,
     }
     assert len(names) == 3
     (tmp_path / "train.py").touch()
@@ -47,21 +45,13 @@ def test_a_resources_inputs_are_enough_to_build_it(tmp_path: Path) -> None:
     assert wanted.wants_trainer
 
 
-class Holding(Engine):
-    """An engine that has every image."""
-
-    def digest(self, reference: str) -> Command:
-        return (sys.executable, "-c", f"print({reference!r})")
-
-
 def test_the_build_has_the_list_and_nothing_else_of_its_folder(tmp_path: Path) -> None:
     folder, work = tmp_path / "own", tmp_path / "work"
     folder.mkdir()
     work.mkdir()
     (folder / "token").write_text("hidden")
-    runner = Runner(tmp_path / "log", Listener())
     wanted = spec(folder, "einops\n")
-    plan = wanted.prepare(Holding("docker", ()), runner, work)
+    plan = wanted.prepare(Holding(), Runner(tmp_path / "log", Listener()), work)
     assert [path.read_text() for path in plan.context.iterdir()] == ["einops\n"]
     assert plan.dockerfile == DOCKERFILE
     assert plan.arguments == (f"TRAINER={_TRAINER}", f"CONTENT={wanted.content_hash}")
@@ -99,27 +89,25 @@ def test_packages_are_allowed(tmp_path: Path, text: str) -> None:
     assert spec(tmp_path, text).problems() == {}
 
 
+_BASE = "slipway-trainer"
+
+
 @pytest.mark.parametrize(
     ("base", "line", "reason"),
     [
-        (
-            "slipway-trainer",
-            "torch==2.6.0",
-            'torch 2.14.1: set the job\'s `torch: "2.6"`, or remove it',
-        ),
-        ("slipway-trainer", "Torch ~= 2.6.0  # ours", '`torch: "2.6"`'),
-        ("slipway-trainer", "torch==2.6.0+cu124", "torch 2.14.1: remove it"),
-        ("slipway-trainer", "torch<2", "torch 2.14.1: remove it"),
-        ("slipway-trainer", "torchvision==0.21.0 --hash=sha256:0", '`torch: "2.6"`'),
-        ("slipway-trainer", "torch==2.6.0; python_version>='3.14'", '`torch: "2.6"`'),
-        ("slipway-trainer-2.6", "torch>=2.7", 'torch 2.6.0: set the job\'s `torch: "2.14"`'),
-        ("slipway-trainer-cuda", "torch==2.10.0", 'torch 2.15.0: set the job\'s `torch: "2.10"`'),
-        ("slipway-trainer-cuda-2.6", "torchvision>0.28", '`torch: "2.15"`'),
+        (_BASE, "torch==2.6.0", 'torch 2.14.1: set the job\'s `torch: "2.6"`, or remove it'),
+        (_BASE, "Torch ~= 2.6.0  # ours", '`torch: "2.6"`'),
+        (_BASE, "torch==2.6.0+cu124", "torch 2.14.1: remove it"),
+        (_BASE, "torch<2", "torch 2.14.1: remove it"),
+        (_BASE, "torchvision==0.21.0 --hash=sha256:0", '`torch: "2.6"`'),
+        (_BASE, "torch==2.6.0; python_version>='3.14'", '`torch: "2.6"`'),
+        (f"{_BASE}-2.6", "torch>=2.7", 'torch 2.6.0: set the job\'s `torch: "2.14"`'),
+        (f"{_BASE}-cuda", "torch==2.10.0", 'torch 2.15.0: set the job\'s `torch: "2.10"`'),
+        (f"{_BASE}-cuda-2.6", "torchvision>0.28", '`torch: "2.15"`'),
     ],
 )
 def test_another_torch_is_refused(tmp_path: Path, base: str, line: str, reason: str) -> None:
-    (tmp_path / "needs.txt").write_text(f"einops\n{line}\n")
-    found = RequirementsSpec.from_file(tmp_path / "needs.txt", base).problems()
+    found = spec(tmp_path, f"einops\n{line}\n", base=base).problems()
     assert "line 2 of" in found["requirements"]
     assert reason in found["requirements"]
 
@@ -127,27 +115,24 @@ def test_another_torch_is_refused(tmp_path: Path, base: str, line: str, reason: 
 @pytest.mark.parametrize(
     ("base", "line"),
     [
-        ("slipway-trainer", "torch"),
-        ("slipway-trainer", "torch>=2.0"),
-        ("slipway-trainer", "torch==2.14.1"),
-        ("slipway-trainer-cifar", "torch[opt-einsum]~=2.14"),
-        ("slipway-trainer", "torchvision>=0.20 # any"),
-        ("slipway-trainer", "torch==2.6.0; python_version<'3.14'"),
-        ("slipway-trainer", "torchmetrics==1.0.0"),
-        ("slipway-trainer-cuda", "torch==2.15.*"),
-        ("slipway-trainer-2.6", "torch==2.6.0"),
-        ("slipway-trainer", "torch @ https://index.example/torch.whl"),
+        (_BASE, "torch"),
+        (_BASE, "torch==2.14.1"),
+        (f"{_BASE}-cifar", "torch[opt-einsum]~=2.14"),
+        (_BASE, "torchvision>=0.20 # any"),
+        (_BASE, "torch==2.6.0; python_version<'3.14'"),
+        (_BASE, "torchmetrics==1.0.0"),
+        (f"{_BASE}-cuda", "torch==2.15.*"),
+        (f"{_BASE}-2.6", "torch==2.6.0"),
+        (_BASE, "torch @ https://index.example/torch.whl"),
     ],
 )
 def test_a_torch_that_the_image_has_is_allowed(tmp_path: Path, base: str, line: str) -> None:
-    (tmp_path / "needs.txt").write_text(f"{line}\n")
-    assert RequirementsSpec.from_file(tmp_path / "needs.txt", base).problems() == {}
+    assert spec(tmp_path, f"{line}\n", base=base).problems() == {}
 
 
 def test_all_wrong_lines_are_reported_together(tmp_path: Path) -> None:
     found = spec(tmp_path, "torch==1.13\n-r more.txt\ntorchvision==0.1\n").problems()
-    for number in (1, 2, 3):
-        assert f"line {number} of" in found["requirements"]
+    assert all(f"line {number} of" in found["requirements"] for number in (1, 2, 3))
 
 
 def test_a_failed_build_reports_pips_reason_the_file_and_a_remedy(tmp_path: Path) -> None:
@@ -160,5 +145,4 @@ def test_a_failed_build_reports_pips_reason_the_file_and_a_remedy(tmp_path: Path
     first = told.splitlines()[0]
     assert first.startswith(f"the packages in {tmp_path}/needs.txt can't be installed: the index")
     assert "does not offer einops" in first
-    for expected in ("make up", "`torch`", "the end of its log"):
-        assert expected in told
+    assert all(each in told for each in ("make up", "`torch`", "the end of its log"))

@@ -2,7 +2,6 @@
 
 import json
 import tarfile
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -63,15 +62,7 @@ def tool(tmp_path: Path) -> Tool:
 
 
 def _inputs(tool: Tool) -> Properties:
-    program = Program.from_tool(tool, "/tcp-wait")
-    return {
-        "name": tool.name,
-        "path": str(tool.path),
-        "version": tool.version,
-        "entrypoint": program.entrypoint,
-        "contentHash": program.content_hash,
-        "target": _TARGET,
-    }
+    return {**Program.from_tool(tool, "/tcp-wait").inputs, "target": _TARGET}
 
 
 def test_it_is_brought_in_without_its_archive(shelf: Shelf, tool: Tool, tmp_path: Path) -> None:
@@ -121,12 +112,8 @@ class TestHelperImages:
         assert len(needs) == 2
 
     def test_those_that_are_there_are_not_brought_in(self, declared: list[str]) -> None:
-        target: Mapping[str, Any] = {
-            "kind": "there",
-            "trainingOperator": "example.org/operator:1",
-            "otherwise": _TARGET,
-        }
-        images, _ = resource.helper_images(target)
+        there = {"kind": "there", "trainingOperator": "example.org/operator:1"}
+        images, _ = resource.helper_images({**there, "otherwise": _TARGET})
         assert images["training-operator"] == "example.org/operator:1"
         assert declared == ["tcp-wait"]
 

@@ -5,7 +5,7 @@ import io
 import pickle
 import struct
 import tarfile
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,23 +19,13 @@ from tests.unit.images.objects import Listener
 _ENCODINGS = ("bytes", "latin1")
 
 
-@dataclass
-class Array:
-    """What numpy would make: `_reconstruct(ndarray, (0,), "b")`, and then its state."""
+class Made:
+    """What numpy would make, by `_reconstruct` and `dtype`: of arguments, and then its state."""
 
-    arguments: tuple[Any, ...]
     state: tuple[Any, ...] = ()
 
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.state = state
-
-
-@dataclass
-class Kind:
-    """What `numpy.dtype` would make."""
-
-    arguments: tuple[Any, ...]
-    state: tuple[Any, ...] = field(default=())
+    def __init__(self, *arguments: Any) -> None:
+        self.arguments = arguments
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.state = state
@@ -46,8 +36,8 @@ class Unpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         return {
-            ("numpy.core.multiarray", "_reconstruct"): lambda *arguments: Array(arguments),
-            ("numpy", "dtype"): lambda *arguments: Kind(arguments),
+            ("numpy.core.multiarray", "_reconstruct"): Made,
+            ("numpy", "dtype"): Made,
             ("numpy", "ndarray"): "ndarray",
         }[module, name]
 
@@ -57,7 +47,7 @@ def _load(data: bytes) -> dict[str, Any]:
     return loaded
 
 
-def _bytes(array: Array) -> bytes:
+def _bytes(array: Made) -> bytes:
     raw: str = array.state[4]
     return raw.encode("latin1")
 
@@ -106,9 +96,8 @@ def test_each_class_gives_the_same_number_of_pictures_in_their_order(tmp_path: P
     folder = tmp_path / "cifar-10-batches-py"
     read = {path.name: _load(path.read_bytes()) for path in folder.iterdir()}
     trained = [read[f"data_batch_{number}"] for number in range(1, 6)]
-    assert [label for batch in trained for label in batch["labels"]] == [
-        0, 1, 1, 0, 1, 0, 1, 0, 0, 1,
-    ]  # fmt: skip
+    labels = [label for batch in trained for label in batch["labels"]]
+    assert labels == [0, 1, 1, 0, 1, 0, 1, 0, 0, 1]
     assert trained[4]["filenames"] == ["train_00008.png", "train_00009.png"]
     assert trained[4]["batch_label"] == "training batch 5 of 5"
     assert read["test_batch"]["labels"] == [1]

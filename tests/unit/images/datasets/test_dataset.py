@@ -29,21 +29,14 @@ REAL = replace(
 )
 
 
-def test_the_first_source_that_has_it_is_taken(listener: Listener) -> None:
+def test_the_first_source_that_has_it_is_taken_and_only_once(listener: Listener) -> None:
     wrong = Source("a liar", writing({"file": b"something else"}))
     right = Source("a mirror", writing({"file": b"content"}))
     wanted = dataset("numbers", b"content", wrong, right)
     wanted.ensure(listener)
+    dataset("numbers", b"content", Source("its home", unreachable)).ensure(listener)
     assert (wanted.directory / "file").read_bytes() == b"content"
     assert listener.lines == ["data set numbers: fetched from a mirror and verified"]
-
-
-def test_it_is_fetched_only_once(listener: Listener) -> None:
-    dataset("numbers", b"content", Source("a mirror", writing({"file": b"content"}))).ensure(
-        listener
-    )
-    dataset("numbers", b"content", Source("its home", unreachable)).ensure(listener)
-    assert len(listener.lines) == 1
 
 
 def test_every_source_that_failed_is_named_with_its_reason(listener: Listener) -> None:
@@ -98,8 +91,7 @@ def test_the_stand_in_is_announced_where_the_real_one_is_missing(listener: Liste
 
 
 def test_the_real_one_is_taken_unannounced_where_it_can_be_had(listener: Listener) -> None:
-    home = Source("its home", writing({"file": b"the real one"}))
-    real = replace(REAL, sources=(home,))
+    real = replace(REAL, sources=(Source("its home", writing({"file": b"the real one"})),))
     assert real.provide(listener) is real
     assert not [line for line in listener.lines if "using stand-in" in line]
 

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -76,11 +77,8 @@ class TestLogins:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         helper = tmp_path / "docker-credential-test"
-        helper.write_text(
-            "#!/bin/sh\n"
-            'test "$1" = get && server=$(cat) && '
-            'printf \'{"Username": "me", "Secret": "of %s"}\' "$server"\n'
-        )
+        says = '{"Username": "me", "Secret": "of %s"}'
+        helper.write_text(f'#!/bin/sh\ntest "$1" = get && printf \'{says}\' "$(cat)"\n')
         helper.chmod(0o755)
         monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
         file = _file(tmp_path, credHelpers={"example.org": "test"})
@@ -101,16 +99,12 @@ class TestAzure:
     def test_a_token_is_asked_once(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         calls = tmp_path / "calls"
         cli = tmp_path / "az"
-        cli.write_text(
-            f'#!/bin/sh\necho "$@" >> {calls}\n'
-            'echo \'{"accessToken": "a token", "loginServer": "team.azurecr.io"}\'\n'
-        )
+        says = '{"accessToken": "a token", "loginServer": "team.azurecr.io"}'
+        cli.write_text(f"#!/bin/sh\necho \"$@\" >> {calls}\necho '{says}'\n")
         cli.chmod(0o755)
         monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
         found = [find_login("team.azurecr.io/a", "azure", None) for _ in range(2)]
-        assert (
-            found == [Login.from_credentials("00000000-0000-0000-0000-000000000000", "a token")] * 2
-        )
+        assert found == [Login.from_credentials(login.AZURE_USER, "a token")] * 2
         (call,) = calls.read_text().splitlines()
         assert call.startswith("acr login --name team --expose-token")
 
@@ -125,11 +119,6 @@ class TestAzure:
     def test_a_failing_cloud_login_is_reported_with_a_remedy(
         self, answer: Any, says: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def run(*_: Any, **__: Any) -> Any:
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
-
-        monkeypatch.setattr(login, "run", run)
+        monkeypatch.setattr(login, "run", Mock(side_effect=[answer]))
         with pytest.raises(TargetError, match=says):
             find_login("team.azurecr.io", "azure", None)

@@ -44,26 +44,23 @@ def test_what_is_raised_meanwhile_ends_it(tmp_path: Path) -> None:
     assert time.monotonic() - began < 10
 
 
-def test_a_failed_command_says_what_it_printed() -> None:
-    with pytest.raises(CommandFailed, match=r"`ls /nowhere` failed with 2: .*No such file"):
-        run("ls", "/nowhere")
-
-
-def test_a_command_that_does_not_end_is_ended() -> None:
-    with pytest.raises(CommandFailed, match="`sleep 60` did not finish within 0 s"):
-        run("sleep", "60", limit=0.1)
-
-
-def test_a_command_that_is_not_there_is_named() -> None:
-    with pytest.raises(CommandFailed, match="`/nowhere/program` can't be run"):
-        run("/nowhere/program")
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (["ls", "/nowhere"], r"`ls /nowhere` failed with 2: .*No such file"),
+        (["sleep", "60"], "`sleep 60` did not finish within 0 s"),
+        (["/nowhere/program"], "`/nowhere/program` can't be run"),
+    ],
+)
+def test_a_command_that_fails_says_how(command: list[str], says: str) -> None:
+    with pytest.raises(CommandFailed, match=says):
+        run(*command, limit=0.1 if command[0] == "sleep" else 20)
 
 
 def test_a_command_reads_its_text_and_its_lines_are_reported_as_they_come() -> None:
     lines: list[str] = []
-    assert run("sh", "-c", "cat; echo aside >&2", text="one\ntwo\n", line=lines.append) == (
-        "one\ntwo\n"
-    )
+    out = run("sh", "-c", "cat; echo aside >&2", text="one\ntwo\n", line=lines.append)
+    assert out == "one\ntwo\n"
     assert sorted(lines) == ["aside", "one", "two"]
 
 

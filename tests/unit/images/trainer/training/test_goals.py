@@ -30,7 +30,6 @@ def test_a_goal_is_reached_at_its_value() -> None:
 
 
 def test_a_loss_reaches_its_goal_from_above() -> None:
-    """A loss reaches its goal from above."""
     for name in ("val_loss", "test_loss"):
         goal = Goal(name, 0.3)
         assert not goal.reached({"loss": 0.3001, "accuracy": 1.0})

@@ -87,7 +87,7 @@ def test_what_finish_is_called_with_later_wins_and_nothing_is_lost(program: Prog
 def test_of_many_epochs_the_latest_are_kept(program: Program) -> None:
     logs = "for epoch in range(1, 1203): slipway.log(epoch=epoch, a=epoch)\n"
     done = program.run(f"{logs}print(slipway.reporting.logged()['epoch_metrics']['a'][::999])")
-    assert done.out.splitlines()[-1] == "[203, 1202]"
+    assert "[203, 1202]" in done.out.splitlines()
 
 
 @pytest.mark.parametrize(

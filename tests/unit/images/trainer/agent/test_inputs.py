@@ -49,18 +49,17 @@ def test_it_is_where_the_job_looks_for_it(wanted: Input, monkeypatch: pytest.Mon
     assert [each.name for each in Path(wanted.path).parent.iterdir()] == ["model.pt"]
 
 
-def test_any_store_that_fsspec_knows_will_do(wanted: Input) -> None:
+def test_it_may_be_in_any_store_or_on_a_volume_mounted_elsewhere(
+    wanted: Input, tmp_path: Path
+) -> None:
     url = "memory://results/run-1/model.pt"
     fsspec.filesystem("memory").pipe_file(url, _MODEL)
-    inputs.fetch_input(replace(wanted, url=url))
-    assert Path(wanted.path).read_bytes() == _MODEL
-
-
-def test_another_jobs_volume_may_be_mounted_elsewhere(wanted: Input, tmp_path: Path) -> None:
-    here = str(tmp_path / "results")
-    url = "file:///there/../there/run-1/model.pt"
-    inputs.fetch_input(replace(wanted, url=url, mounted=("/there", here)))
-    assert Path(wanted.path).read_bytes() == _MODEL
+    elsewhere = "file:///there/../there/run-1/model.pt"
+    mounted = ("/there", str(tmp_path / "results"))
+    for each in (replace(wanted, url=url), replace(wanted, url=elsewhere, mounted=mounted)):
+        inputs.fetch_input(each)
+        assert Path(wanted.path).read_bytes() == _MODEL
+        Path(wanted.path).unlink()
 
 
 def test_a_file_that_was_written_over_is_refused(wanted: Input) -> None:
@@ -73,10 +72,8 @@ def test_a_file_that_was_written_over_is_refused(wanted: Input) -> None:
 
 def test_a_file_that_is_gone_is_named_with_what_to_do(wanted: Input) -> None:
     Path(wanted.url.removeprefix("file://")).unlink()
-    assert failure(wanted) == (
-        "input model: artifact model.pt from job train is no longer at "
-        f"{wanted.url}. Run train again to recreate it"
-    )
+    what = "input model: artifact model.pt from job train is no longer at"
+    assert failure(wanted) == f"{what} {wanted.url}. Run train again to recreate it"
 
 
 def test_a_failed_fetch_includes_the_error_of_the_store(wanted: Input) -> None:

@@ -57,19 +57,15 @@ def test_what_the_program_removes_goes_and_what_others_copied_stays(copied: Copi
     copied.write("old")
     copied.mirror.copy(settled_seconds=0)
     (copied.directory / "old").unlink()
-    copied.write("new")
+    for name in (".123.part", ".metadata"):  # an incomplete checkpoint, and a hidden file
+        copied.write(name)
     copied.mirror.copy(settled_seconds=0)
-    assert copied.files() == {"theirs": "y", "new": "x"}
-
-
-def test_an_incomplete_checkpoint_stays_and_hidden_files_do_not(copied: Copied) -> None:
-    copied.write(".123.part")
-    copied.write(".metadata")
-    copied.mirror.copy(settled_seconds=0)
-    assert copied.files() == {".metadata": "x"}
+    assert copied.files() == {"theirs": "y", ".metadata": "x"}
 
 
 def test_what_was_fetched_is_not_copied_again_and_what_was_never_copied_is(copied: Copied) -> None:
+    copied.mirror.fetch()
+    assert list(copied.directory.iterdir()) == [], "from a URL that has nothing nothing comes"
     copied.write("step-1.pt", "one")
     copied.mirror.copy(settled_seconds=0)
     (copied.directory / "step-1.pt").unlink()
@@ -80,11 +76,6 @@ def test_what_was_fetched_is_not_copied_again_and_what_was_never_copied_is(copie
     assert again.unchanged() == {"step-1.pt"}
     again.copy(settled_seconds=0)
     assert copied.files() == {"step-1.pt": "one", "step-2.pt": "two"}
-
-
-def test_from_a_url_that_has_nothing_nothing_comes(copied: Copied) -> None:
-    copied.mirror.fetch()
-    assert list(copied.directory.iterdir()) == []
 
 
 def test_changes_are_copied_for_as_long_as_the_program_runs(copied: Copied) -> None:

@@ -108,8 +108,8 @@ def test_what_the_patterns_name_is_kept_if_the_program_made_or_changed_it(pod: P
 
 def test_without_patterns_what_is_in_outputs_is_kept(pod: Pod) -> None:
     found = pod.mount().start()
-    write("outputs/2026-11-26/train.log")
-    write("best.pt")
+    for name in ("outputs/2026-11-26/train.log", "best.pt"):
+        write(name)
     found.gather()
     assert pod.kept == {"outputs/2026-11-26/train.log"}
     assert 'keep: ["outputs/**", "*.pt"]' in found.warning(found.left())

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,7 @@ class TestEitherImage:
 
     @pytest.fixture(params=[ImageHandler(), JobImageHandler()], ids=["image", "job image"])
     def stack(self, request: pytest.FixtureRequest, machine: Machine, context: Path) -> Stack:
-        stack = Stack(request.param, lambda: _inputs(request.param, context))
+        stack = Stack(request.param, partial(_inputs, request.param, context))
         stack.up()
         return stack
 
@@ -148,7 +149,7 @@ class TestEitherImage:
 
 def _job_image(context: Path) -> Stack:
     of = JobImageHandler()
-    return Stack(of, lambda: _inputs(of, context))
+    return Stack(of, partial(_inputs, of, context))
 
 
 def test_a_jobs_image_is_called_by_its_digest(machine: Machine, context: Path) -> None:
@@ -196,21 +197,24 @@ def test_a_preview_says_what_is_built_new(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "needs.txt").write_text("einops==0.8.1\n")
     of, seen = JobImageHandler(), Listener()
     spec = RequirementsSpec.from_file(tmp_path / "needs.txt")
-    inputs = {**spec.inputs, "trainer": UNKNOWN, "target": _TARGET}
-    assert of.check(inputs) == []
-    of.preview(None, inputs, inputs, seen)
-    of.preview({**inputs, "contentHash": "other"}, inputs, inputs, seen)
-    of.preview({**inputs, "trainer": "localhost/slipway-trainer:1"}, inputs, inputs, seen)
-    assert seen.lines == [f"is built from {spec.origin}: {spec.estimate}"] * 2
-    images = spec.archive.parent
-    images.mkdir(parents=True)
-    (images / "slipway-packages.took").write_text("the last build took 31 s, 330 MB")
-    of.preview(None, inputs, inputs, seen)
-    assert seen.lines[-1] == f"is built from {spec.origin}: the last build took 31 s, 330 MB"
-    inputs["trainer"] = "localhost/slipway-trainer:1"
-    of.spec(inputs).archive.touch()
-    of.preview(None, inputs, inputs, seen)
-    assert seen.lines[-1].endswith("needs.txt: already in the cache")
+    new = {**spec.inputs, "trainer": UNKNOWN, "target": _TARGET}
+    on_trainer = {**new, "trainer": "localhost/slipway-trainer:1"}
+    assert of.check(new) == []
+
+    def announced(inputs: Properties, state: Properties | None = None) -> list[str]:
+        seen.lines.clear()
+        of.preview(state, inputs, inputs, seen)
+        return seen.lines
+
+    what = f"is built from {spec.origin}"
+    for state in (None, {**new, "contentHash": "other"}):
+        assert announced(new, state) == [f"{what}: {spec.estimate}"]
+    assert announced(new, on_trainer) == []
+    spec.archive.parent.mkdir(parents=True)
+    (spec.archive.parent / "slipway-packages.took").write_text("the last build took 31 s, 330 MB")
+    assert announced(new) == [f"{what}: the last build took 31 s, 330 MB"]
+    of.spec(on_trainer).archive.touch()
+    assert announced(on_trainer) == [f"{what}: already in the cache"]
 
 
 def test_a_preview_says_what_a_build_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,8 +223,7 @@ def test_a_preview_says_what_a_build_takes(tmp_path: Path, monkeypatch: pytest.M
     inputs = {**MLFLOW.inputs, "target": _TARGET}
     of.preview(None, inputs, inputs, seen)
     [line] = seen.lines
-    assert line.startswith(f"is built from {MLFLOW.context / 'Dockerfile.mlflow'}: ")
-    assert line.endswith(MLFLOW.estimate)
+    assert line == f"is built from {MLFLOW.context}/Dockerfile.mlflow: {MLFLOW.estimate}"
     of.preview({**inputs, "built": MLFLOW.reference}, inputs, inputs, seen)
     MLFLOW.archive.parent.mkdir(parents=True)
     MLFLOW.archive.touch()
@@ -228,18 +231,15 @@ def test_a_preview_says_what_a_build_takes(tmp_path: Path, monkeypatch: pytest.M
     assert seen.lines == [line], "it is built already, or as before"
 
 
-@pytest.mark.parametrize(
-    ("context", "dockerfile", "named"),
-    [("/nowhere", "Dockerfile", "context"), ("", "Nofile", "dockerfile")],
-)
-def test_a_preview_refuses_what_cannot_be_built(
-    context: str, dockerfile: str, named: str, tmp_path: Path
-) -> None:
-    folder = context or str(tmp_path)
-    inputs = {"name": "mine", "context": folder, "dockerfile": dockerfile, "contentHash": ""}
-    (failure,) = JobImageHandler().check(inputs)
-    assert failure.key == named
-    assert str(Path(folder, dockerfile) if named == "dockerfile" else folder) in failure.text
+def test_a_preview_refuses_what_cannot_be_built(tmp_path: Path) -> None:
+    for key, folder, dockerfile, named in (
+        ("context", "/nowhere", "Dockerfile", "/nowhere"),
+        ("dockerfile", str(tmp_path), "Nofile", f"{tmp_path}/Nofile"),
+    ):
+        inputs = {"name": "mine", "context": folder, "dockerfile": dockerfile, "contentHash": ""}
+        (failure,) = JobImageHandler().check(inputs)
+        assert failure.key == key
+        assert named in failure.text
 
 
 @pytest.mark.parametrize("spec", IMAGES, ids=lambda spec: spec.name)
@@ -269,9 +269,9 @@ def test_two_checkouts_keep_their_images_of_the_same_name(tmp_path: Path) -> Non
         checkout = tmp_path / name
         checkout.mkdir()
         (checkout / "Dockerfile").write_text(f"FROM {name}\n")
-        inputs = _inputs(of, checkout)
-        of.create(inputs, Listener(urn=f"urn:{name}"))
-        archives.append(of.spec(inputs).archive)
+        stack = Stack(of, partial(_inputs, of, checkout), name)
+        stack.up()
+        archives.append(of.spec(stack.state).archive)
     assert [each.exists() for each in archives] == [True, True]
 
 

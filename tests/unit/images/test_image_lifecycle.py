@@ -60,8 +60,10 @@ def context(tmp_path: Path) -> Path:
 
 
 def _inputs(of: ImageResource, context: Path, **others: Any) -> Properties:
-    inputs = {"name": "mine", "context": str(context), "target": _TARGET, **others}
-    inputs |= {"dockerfile": "Dockerfile"} if isinstance(of, JobImageHandler) else {"datasets": []}
+    own: Properties = {"datasets": []}
+    if isinstance(of, JobImageHandler):
+        own = {"dockerfile": "Dockerfile"}
+    inputs = {"name": "mine", "context": str(context), "target": _TARGET, **own, **others}
     return {**inputs, "contentHash": of.spec(inputs).content_hash}
 
 

@@ -18,20 +18,14 @@ def spec(folder: Path, text: str, **others: str) -> RequirementsSpec:
 
 
 def test_the_name_changes_with_the_list_and_the_trainers_image_alone(tmp_path: Path) -> None:
-    names = {
-        spec(tmp_path, "einops==0.8.1\n").reference,
+    """Whatever the file is called; over each of the trainer's images it is another resource."""
+    one = spec(tmp_path, "einops==0.8.1\n")
+    others = {
         spec(tmp_path, "einops==0.8.0\n").reference,
         spec(tmp_path, "einops==0.8.1\n", trainer="localhost/slipway-other:2").reference,
     }
-    assert len(names) == 3
-    (tmp_path / "train.py").touch()
-    assert spec(tmp_path, "einops==0.8.1\n").reference in names
-    assert all(name.startswith("localhost/slipway-packages:") for name in names)
-
-
-def test_the_same_packages_are_one_image_whatever_the_file_is_called(tmp_path: Path) -> None:
-    """Over each of the trainer's images they are another resource."""
-    one = spec(tmp_path, "einops==0.8.1\n")
+    assert len({one.reference, *others}) == 3
+    assert one.reference.startswith("localhost/slipway-packages:")
     (tmp_path / "others.txt").write_text("einops==0.8.1\n")
     other = RequirementsSpec.from_file(tmp_path / "others.txt", trainer=_TRAINER)
     assert (other.name, other.archive) == (one.name, one.archive)

@@ -15,7 +15,6 @@ from core.toolchain import Tool
 from images import image_lifecycle, resource
 from images.build.program import Program
 from images.image_lifecycle import ProgramHandler
-from images.resource import NotPrebuilt
 from tests.unit.images.objects import Listener
 
 _OF = ProgramHandler()
@@ -113,5 +112,3 @@ def test_helper_images_that_are_there_are_not_brought_in(declared: list[str]) ->
     images, _ = resource.helper_images({**there, "otherwise": _TARGET})
     assert images["training-operator"] == "example.org/operator:1"
     assert declared == ["tcp-wait"]
-    with pytest.raises(NotPrebuilt, match="add it as 'tcpWait'"):
-        resource.helper_images(there)

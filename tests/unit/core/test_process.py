@@ -9,10 +9,6 @@ import pytest
 from core.process import CommandFailed, run, run_logged, tail
 
 
-class Stopped(Exception):
-    """What a test's tick raises."""
-
-
 def logged(log: Path, script: str, **options: object) -> int | None:
     arguments = {"limit": 20.0, "pause": 0.05, "tick": lambda _seconds: None, **options}
     with log.open("wb") as file:
@@ -36,10 +32,10 @@ def test_past_its_limit_it_is_ended_with_its_children(tmp_path: Path) -> None:
 def test_what_is_raised_meanwhile_ends_it(tmp_path: Path) -> None:
     def stop(seconds: float) -> None:
         assert seconds < 10
-        raise Stopped
+        raise InterruptedError
 
     began = time.monotonic()
-    with pytest.raises(Stopped):
+    with pytest.raises(InterruptedError):
         logged(tmp_path / "log", "sleep 20", tick=stop)
     assert time.monotonic() - began < 10
 

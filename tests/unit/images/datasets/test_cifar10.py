@@ -16,8 +16,6 @@ from images.datasets import cifar10
 from images.datasets.dataset import NotAvailable
 from tests.unit.images.objects import Listener
 
-_ENCODINGS = ("bytes", "latin1")
-
 
 class Made:
     """What numpy would make, by `_reconstruct` and `dtype`: of arguments, and then its state."""
@@ -66,7 +64,7 @@ def test_a_batch_is_a_pickle_of_python_2_that_numpy_reads() -> None:
 
 def test_texts_are_strings_of_python_2_which_the_reader_decodes() -> None:
     whole = cifar10.dump({"name": "x"})
-    read = [Unpickler(io.BytesIO(whole), encoding=each).load() for each in _ENCODINGS]
+    read = [Unpickler(io.BytesIO(whole), encoding=each).load() for each in ("bytes", "latin1")]
     assert read == [{b"name": b"x"}, {"name": "x"}]
 
 
@@ -92,6 +90,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_small")
 def test_each_class_gives_the_same_number_of_pictures_in_their_order(tmp_path: Path) -> None:
+    """A picture is centred in three equal colors."""
     cifar10.from_debian(tmp_path, Listener())
     folder = tmp_path / "cifar-10-batches-py"
     read = {path.name: _load(path.read_bytes()) for path in folder.iterdir()}
@@ -103,13 +102,7 @@ def test_each_class_gives_the_same_number_of_pictures_in_their_order(tmp_path: P
     assert read["test_batch"]["labels"] == [1]
     assert read["batches.meta"]["label_names"] == list(cifar10.FASHION_MNIST.classes)
     assert [path.name for path in tmp_path.iterdir()] == ["cifar-10-batches-py"]
-
-
-@pytest.mark.usefixtures("_small")
-def test_a_picture_is_centred_in_three_equal_colors(tmp_path: Path) -> None:
-    cifar10.from_debian(tmp_path, Listener())
-    batch = _load((tmp_path / "cifar-10-batches-py" / "data_batch_4").read_bytes())
-    row = _bytes(batch["data"])[:3072]
+    row = _bytes(trained[3]["data"])[:3072]
     red, green, blue = row[:1024], row[1024:2048], row[2048:]
     assert red == green == blue
     lines = [red[start : start + 32] for start in range(0, 1024, 32)]

@@ -1,7 +1,6 @@
 """Which target a map stands for, and what images are called there."""
 
 import hashlib
-import json
 import tarfile
 from pathlib import Path
 from typing import ClassVar
@@ -31,8 +30,7 @@ def test_a_map_stands_for_the_target_of_its_kind() -> None:
 
 
 def test_a_registry_has_its_own_name_for_what_is_built_here() -> None:
-    registry = target_of(_REGISTRY)
-    name = registry.name(_BUILT)
+    name = target_of(_REGISTRY).name(_BUILT)
     assert name == "example.org:5000/team/slipway-trainer:0123456789ab"
     assert names.by_digest(name, _DIGEST) == f"example.org:5000/team/slipway-trainer@{_DIGEST}"
 
@@ -83,10 +81,9 @@ class TestThere:
 def test_an_archive_is_taken_in_by_its_own_format(tmp_path: Path) -> None:
     engine = engines.Engine("buildah", ("buildah",))
     for name, inside in (("docker-archive", "manifest.json"), ("oci-archive", "index.json")):
-        archive, entry = tmp_path / f"{name}.tar", tmp_path / inside
-        entry.write_text(json.dumps({}))
+        archive = tmp_path / f"{name}.tar"
         with tarfile.open(archive, "w") as tar:
-            tar.add(entry, inside)
+            tar.addfile(tarfile.TarInfo(inside))
         assert engine.load(archive)[-1] == f"{name}:{archive}"
 
 

@@ -16,9 +16,8 @@ SITE = TRAINER / "python"
 
 
 class Ended(NamedTuple):
-    """How a process ended, and what it printed."""
+    """What a process printed."""
 
-    code: int
     out: str
     err: str
 
@@ -66,7 +65,14 @@ class Container:
         return message
 
 
-def ended(process: subprocess.Popen[str]) -> Ended:
-    """Wait for a process to end."""
-    out, err = process.communicate(timeout=LIMIT_SECONDS)
-    return Ended(process.returncode, out, err)
+def line(process: subprocess.Popen[str]) -> str:
+    """Return the next line that a process prints."""
+    assert process.stdout is not None
+    return process.stdout.readline()
+
+
+def ended(process: subprocess.Popen[str], code: int = 0, text: str | None = None) -> Ended:
+    """Write a text to a process, and wait until it ends with this exit code."""
+    out, err = process.communicate(text, timeout=LIMIT_SECONDS)
+    assert process.returncode == code, err
+    return Ended(out, err)

@@ -74,10 +74,10 @@ class Program(Container):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
 
-    def run(self, text: str) -> Ended:
-        """Run it to its end."""
+    def run(self, text: str, code: int = 1) -> Ended:
+        """Run it to its end, with this exit code."""
         self.log.write_text("")
-        return ended(self.launch(text))
+        return ended(self.launch(text), code)
 
 
 @pytest.fixture
@@ -147,8 +147,7 @@ def test_exception_and_users_line_are_known_in_any_wrapper(program: Program, cau
     worker, `mp.spawn`, torchrun, Hydra, `sys.exit("text")`.
     """
     text, line = _CAUSES[cause]
-    done = program.run(text)
-    assert done.code != 0
+    done = program.run(text, 134 if cause == "aborted at its end" else 1)
     message = program.message
     assert message["error"].splitlines()[0] == "ValueError: label 11 is out of range", done.err
     assert message["at"] == f"train.py:{line}", message
@@ -158,14 +157,14 @@ def test_exception_and_users_line_are_known_in_any_wrapper(program: Program, cau
 def test_a_containers_only_process_leaves_its_message(program: Program) -> None:
     text, line = _CAUSES["its own hook"]
     (program.directory / "train.py").write_text(text)
-    ended(program.start("train.py"))
+    ended(program.start("train.py"), 1)
     assert program.message["error"] == "ValueError: label 11 is out of range"
     assert program.message["at"] == f"train.py:{line}"
 
 
 def test_a_text_that_ends_a_program_is_its_error(program: Program) -> None:
     done = program.run("import sys\n\nsys.exit('no data in /data')")
-    assert (done.code, done.err) == (1, "no data in /data\n")
+    assert done.err == "no data in /data\n"
     assert program.message["error"] == "no data in /data"
     assert program.message["at"] == "train.py:3"
     program.run(
@@ -182,7 +181,7 @@ def test_a_syntax_error_has_the_line_that_is_wrong(program: Program) -> None:
 
 
 def test_what_argparse_refuses_is_the_error(program: Program) -> None:
-    program.run("import argparse\nargparse.ArgumentParser().parse_args()")
+    program.run("import argparse\nargparse.ArgumentParser().parse_args()", 2)
     assert program.message["error"] == "train.py: error: unrecognized arguments: --x"
 
 
@@ -219,9 +218,10 @@ def test_torchrun_gets_the_error_in_its_own_file(program: Program) -> None:
     assert int(told["extraInfo"]["timestamp"]) > 0
 
 
-@pytest.mark.parametrize("code", ["1", "3"])
-def test_an_exit_code_alone_is_no_exception(program: Program, code: str) -> None:
-    program.run(f"import sys\ntry:\n    {{}}['x']\nexcept KeyError:\n    pass\nsys.exit({code})")
+@pytest.mark.parametrize("code", [1, 3])
+def test_an_exit_code_alone_is_no_exception(program: Program, code: int) -> None:
+    caught = "import sys\ntry:\n    {}['x']\nexcept KeyError:\n    pass\n"
+    program.run(f"{caught}sys.exit({code})", code)
     assert program.message["error"] == f"the program exited with code {code}"
     assert "from" not in program.message
 
@@ -230,14 +230,12 @@ def test_a_helpers_failure_is_no_error_of_its_program(program: Program) -> None:
     helper = (
         "import os, subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import nothing'])\n"
     )
-    assert program.run(helper).code == 0
+    program.run(helper, 0)
     assert "error" not in program.message
-    program.run(helper + "os.kill(os.getpid(), 9)")
+    program.run(helper + "os.kill(os.getpid(), 9)", 137)
     assert "was ended by SIGKILL" in program.message["error"]
-    program.run(
-        f"{helper}import traceback\n"
-        "try: {}[1]\nexcept KeyError: traceback.print_exc()\nsys.exit(4)"
-    )
+    caught = "import traceback\ntry: {}[1]\nexcept KeyError: traceback.print_exc()\n"
+    program.run(f"{helper}{caught}sys.exit(4)", 4)
     assert program.message["error"] == "the program exited with code 4"
 
 
@@ -258,15 +256,14 @@ if __name__ == '__main__':
     ],
 )
 def test_a_failed_child_of_a_success_is_a_warning(program: Program, start: str, named: str) -> None:
-    done = program.run(_CHILD.format(start=start))
-    assert done.code == 0, done.err
+    program.run(_CHILD.format(start=start), 0)
     assert program.message["warning"].startswith("the program succeeded, but a process that it")
     assert named in program.message["warning"]
 
 
 def test_what_was_caught_in_a_child_is_no_warning(program: Program) -> None:
     start = "import multiprocessing as m; p = m.Process(target=print); p.start(); p.join()"
-    program.run(_CHILD.format(start=f"{start}\n    try: work()\n    except ValueError: pass"))
+    program.run(_CHILD.format(start=f"{start}\n    try: work()\n    except ValueError: pass"), 0)
     assert "warning" not in program.message
 
 

@@ -89,16 +89,16 @@ def test_a_store_that_says_nothing_is_given_up(wanted: Input) -> None:
     assert time.monotonic() - begun < 5
 
 
-def run(container: Container, *wanted: Input) -> Ended:
+def run(container: Container, *wanted: Input, code: int = 0) -> Ended:
     """Run the module as a container does."""
     declared = [json.dumps(vars(each)) for each in wanted]
-    return ended(container.start("-m", "slipway_trainer.inputs", *declared))
+    return ended(container.start("-m", "slipway_trainer.inputs", *declared), code)
 
 
 def test_a_container_fetches_all_inputs_and_logs_each(wanted: Input, tmp_path: Path) -> None:
     second = replace(wanted, name="again", path=str(tmp_path / "work/inputs/again/model.pt"))
-    code, out, err = run(Container(tmp_path), wanted, second)
-    assert (code, err) == (0, "")
+    out, err = run(Container(tmp_path), wanted, second)
+    assert err == ""
     assert Path(second.path).read_bytes() == Path(wanted.path).read_bytes() == _MODEL
     first, _ = out.splitlines()
     assert first.startswith(f"{wanted}: {len(_MODEL)} bytes from {wanted.url} in ")
@@ -107,7 +107,6 @@ def test_a_container_fetches_all_inputs_and_logs_each(wanted: Input, tmp_path: P
 
 def test_a_failing_container_leaves_why_as_its_message(wanted: Input, tmp_path: Path) -> None:
     container = Container(tmp_path)
-    code, _, err = run(container, replace(wanted, sha256="0" * 64))
-    assert code == 1
+    _, err = run(container, replace(wanted, sha256="0" * 64), code=1)
     assert container.message == {"error": err.strip()}
     assert "Traceback" not in err

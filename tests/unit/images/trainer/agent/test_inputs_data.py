@@ -16,7 +16,7 @@ import pytest
 
 from slipway_trainer.agent import inputs
 from slipway_trainer.agent.inputs import Data, NotFetchedError
-from tests.unit.images.trainer.container import Container, Ended, ended
+from tests.unit.images.trainer.container import Container, ended
 
 _PICTURE = b"a picture"
 
@@ -127,12 +127,12 @@ def test_what_an_interrupted_pod_left_is_no_cached_content(pictures: Data) -> No
 def test_a_container_reports_what_it_fetched(pictures: Data, tmp_path: Path) -> None:
     container, known = Container(tmp_path), vars(pictures)
 
-    def fetched(**others: str) -> Ended:
+    def fetched(code: int = 0, **others: str) -> str:
         declared = json.dumps({**known, **others})
-        return ended(container.start("-m", "slipway_trainer.inputs", declared))
+        return ended(container.start("-m", "slipway_trainer.inputs", declared), code).out
 
-    assert f": {(tmp_path / 'pictures.tar').stat().st_size} bytes from" in fetched().out
-    assert ": 0 bytes fetched" in fetched().out
-    assert fetched(sha256="0" * 64).code == 1
+    assert f": {(tmp_path / 'pictures.tar').stat().st_size} bytes from" in fetched()
+    assert ": 0 bytes fetched" in fetched()
+    fetched(1, sha256="0" * 64)
     assert known["sha256"] in container.message["error"]
     assert "0" * 64 in container.message["error"]

@@ -10,7 +10,7 @@ from subprocess import Popen
 import pytest
 
 from slipway_trainer.agent.inside import Process
-from tests.unit.images.trainer.container import LIMIT_SECONDS, SITE, Container
+from tests.unit.images.trainer.container import SITE, Container, ended, line
 from tests.unit.not_none import not_none
 
 _WAITING = """
@@ -30,16 +30,10 @@ def python(container: Container, program: str = _WAITING) -> Iterator[Popen[str]
     container.environment |= {"RANK": _RANK, "MARK": "of the program"}
     with container.start("-c", program) as process:
         try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "begun\n"
+            assert line(process) == "begun\n"
             yield process
         finally:
             process.kill()
-
-
-def goes_on(process: Popen[str]) -> bool:
-    out, _ = process.communicate("it goes on\n", timeout=LIMIT_SECONDS)
-    return (out, process.returncode) == ("it goes on\n", 0)
 
 
 @pytest.fixture
@@ -54,7 +48,7 @@ def test_a_rank_that_waits_shows_where_and_goes_on(ours: Container) -> None:
             shown = not_none(looked_at.stack())
             assert "in waits_for_its_peer" in shown
             assert shown.count("Current thread") == 1, "of an earlier look nothing is shown"
-        assert goes_on(process)
+        assert ended(process, text="it goes on\n").out == "it goes on\n"
 
 
 def test_a_forked_worker_shows_its_own_stack(ours: Container) -> None:
@@ -68,8 +62,7 @@ if (child := os.fork()) == 0:
 time.sleep(600)
 """
     with python(ours, program) as process:
-        assert process.stdout is not None
-        child = int(process.stdout.readline())
+        child = int(line(process))
         try:
             assert "in loads_data" in not_none(Process(child, ["python3"], {}).stack())
         finally:
@@ -79,7 +72,7 @@ time.sleep(600)
 def test_another_program_gets_no_signal(tmp_path: Path) -> None:
     with python(Container(tmp_path)) as process:
         assert Process(process.pid, ["python3"], {}).stack() is None
-        assert goes_on(process)
+        assert ended(process, text="it goes on\n").out == "it goes on\n"
 
 
 def test_a_program_without_an_answer_ends_at_the_limit(ours: Container) -> None:
@@ -89,7 +82,7 @@ def test_a_program_without_an_answer_ends_at_the_limit(ours: Container) -> None:
         with pytest.raises(TimeoutError, match="no response in 2 s"):
             Process(process.pid, ["python3"], {}).stack()
         process.send_signal(signal.SIGCONT)
-        assert goes_on(process)
+        assert ended(process, text="it goes on\n").out == "it goes on\n"
 
 
 def test_a_shell_has_the_programs_place_and_variables(ours: Container, tmp_path: Path) -> None:
@@ -97,5 +90,5 @@ def test_a_shell_has_the_programs_place_and_variables(ours: Container, tmp_path:
     with python(ours):
         other = Container(tmp_path / "other", SITE)
         shell = other.start("-m", "slipway_trainer.inside", "shell", _RANK)
-        out, _ = shell.communicate("pwd; echo $MARK", timeout=LIMIT_SECONDS)
-        assert (shell.returncode, out) == (0, f"{tmp_path}\nof the program\n")
+        out, _ = ended(shell, text="pwd; echo $MARK")
+        assert out == f"{tmp_path}\nof the program\n"

@@ -4,17 +4,15 @@ import json
 import math
 import signal
 import socket
-import subprocess
 import time
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from slipway.events import SPOOL_BYTES, append
-from tests.unit.images.trainer.container import LIMIT_SECONDS, SITE, Container, Ended, ended
+from tests.unit.images.trainer.container import LIMIT_SECONDS, SITE, Container, Ended, ended, line
 
 _BEGINS = """
 import json, os, pathlib, signal, subprocess, sys, time, slipway
@@ -41,11 +39,11 @@ class Launched(Container):
         self.environment["SLIPWAY_KEPT"] = f"file://{self.copies}"
         return self
 
-    def run(self, text: str) -> Ended:
-        """Run a program to its end."""
-        return ended(self.launch(_BEGINS + text))
+    def run(self, text: str, code: int = 0) -> Ended:
+        """Run a program to its end, with this exit code."""
+        return ended(self.launch(_BEGINS + text), code)
 
-    def command(self, *words: str) -> Ended:
+    def command(self, *words: str, code: int = 0) -> Ended:
         """Run a job's command; `tool` is one that starts a script as two ranks, as torchrun."""
         tool = self.directory / "bin/tool"
         tool.parent.mkdir(exist_ok=True)
@@ -56,7 +54,7 @@ class Launched(Container):
         tool.chmod(0o755)
         self.environment["PATH"] = f"{tool.parent}:{self.environment['PATH']}"
         self.environment["PYTHONPATH"] += f":{SITE}"
-        return ended(self.start("-m", "slipway_trainer.launch", "--command", "--", *words))
+        return ended(self.start("-m", "slipway_trainer.launch", "--command", "--", *words), code)
 
 
 @pytest.fixture
@@ -79,8 +77,7 @@ def test_numbers_of_metrics_json_are_in_the_message(launched: Launched) -> None:
     """The numbers in a script's `metrics.json` are in its result, unless `slipway` has them."""
     numbers = '{"val_loss": 9, "perplexity": 12.4, "note": "x", "bad": NaN}'
     tells = "slipway.finish(val_loss=0.25, accuracy=0.9)"
-    code, _, err = launched.run(_WRITES.format(numbers) + tells)
-    assert code == 0, err
+    _, err = launched.run(_WRITES.format(numbers) + tells)
     metrics = launched.message["metrics"]
     assert math.isnan(metrics.pop("bad")), "a gate has to know it"
     assert metrics == {"val_loss": 0.25, "perplexity": 12.4, "accuracy": 0.9}
@@ -91,14 +88,13 @@ def test_numbers_of_metrics_json_are_in_the_message(launched: Launched) -> None:
 @pytest.mark.parametrize("content", ["", "[1]", "[" * 2**20 + "]" * 2**20], ids=range(3))
 def test_a_metrics_json_that_is_no_map_is_passed_over(launched: Launched, content: str) -> None:
     (launched.directory / "content").write_text(content)
-    code, _, err = launched.run("os.rename('content', outputs / 'metrics.json')")
-    assert code == 0, err
+    _, err = launched.run("os.rename('content', outputs / 'metrics.json')")
     assert "it is not a JSON map of numbers" in err
     assert launched.log.read_text() == ""
 
 
 def test_a_program_without_numbers_and_files_has_its_cpu_time(launched: Launched) -> None:
-    assert launched.run("while time.process_time() < 0.6: pass").code == 0
+    launched.run("while time.process_time() < 0.6: pass")
     assert launched.message["cpu_seconds"] >= 0.6
     launched.log.write_text("")
     launched.run("(outputs / 'model').touch()")
@@ -107,8 +103,7 @@ def test_a_program_without_numbers_and_files_has_its_cpu_time(launched: Launched
 
 def test_of_a_program_that_failed_the_error_counts_and_no_numbers(launched: Launched) -> None:
     numbers = _WRITES.format('{"val_loss": 9}')
-    done = launched.run(f"{numbers}slipway.finish(a=0.25); raise ValueError('then this')")
-    assert done.code == 1
+    done = launched.run(f"{numbers}slipway.finish(a=0.25); raise ValueError('then this')", 1)
     assert done.err.rstrip().endswith("ValueError: then this")
     assert launched.message["error"] == "ValueError: then this"
     assert launched.message["traceback"].startswith("Traceback")
@@ -126,20 +121,18 @@ def test_a_single_process_finds_what_torchrun_would_have_set(launched: Launched)
 
 
 def test_without_tracking_there_is_no_file_and_no_process(launched: Launched) -> None:
-    code, out, err = launched.run(
+    done = launched.run(
         "print(os.environ.get('SLIPWAY_EVENTS'))\n"
         "print(subprocess.check_output(['pgrep', '-cP', str(os.getppid())]).decode())\n"
     )
-    assert (code, out.split()) == (0, ["None", "1"]), err
+    assert done.out.split() == ["None", "1"]
 
 
 def test_a_server_that_cannot_be_had_is_a_warning_and_costs_no_time(launched: Launched) -> None:
     """Here tensorboardX is not installed."""
     launched.environment["SLIPWAY_TRACKING"] = "tensorboard"
     began = time.monotonic()
-    done = launched.run("slipway.finish(accuracy=0.9)")
-    assert done.code == 0, done.err
-    [warning] = done.events
+    [warning] = launched.run("slipway.finish(accuracy=0.9)").events
     assert warning["event"] == "warning"
     assert "add tensorboardX to the job's `requirements`" in warning["warning"]
     assert launched.message == {"rank": 0, "metrics": {"accuracy": 0.9}}
@@ -152,8 +145,7 @@ def test_a_stopped_job_has_two_seconds_to_send(launched: Launched) -> None:
         url = f"http://127.0.0.1:{hanging.getsockname()[1]}"
         launched.environment |= {"SLIPWAY_TRACKING": "mlflow", "SLIPWAY_TRACKING_URL": url}
         began = time.monotonic()
-        code, out, _ = launched.run("slipway.log(a=1); raise SystemExit(143)")
-    assert code == 143
+        out, _ = launched.run("slipway.log(a=1); raise SystemExit(143)", 143)
     assert time.monotonic() - began < 5
     assert '"the run, 1 events did not reach' in out
     assert "error" in launched.message
@@ -178,7 +170,6 @@ def test_events_are_kept_for_tracking_where_there_is_room_for_them(tmp_path: Pat
 )
 def test_torch_is_not_imported(launched: Launched, module: str, absent: set[str]) -> None:
     done = ended(launched.start("-c", f"import sys, slipway_trainer.{module}; print(*sys.modules)"))
-    assert done.code == 0, done.err
     assert not absent & set(done.out.split())
 
 
@@ -188,7 +179,6 @@ def test_what_the_program_wrote_is_copied_and_named_in_its_message(launched: Lau
         "(outputs / 'model.pt').write_text('weights'); message.write_text('{\"accuracy\": 0.9}')\n"
         "(outputs / os.fsdecode(b'caf\\xe9.txt')).touch(); os.mkfifo(outputs / 'pipe')\n"
     )
-    assert done.code == 0, done.err
     copy = launched.copies / "run-1/model.pt"
     entry = {"url": f"file://{copy}", "sha256": sha256(b"weights").hexdigest(), "bytes": 7}
     assert copy.read_text() == "weights"
@@ -219,21 +209,20 @@ def test_other_replicas_copy_into_a_folder_of_their_own(
     assert not (launched.copies / "run-1").exists(), "nothing was left in the output directory"
     rank = pod.get("RANK", "0")
     leaves = f"(outputs / 'log').touch(); message.write_text('{{\"rank\": {rank}}}')"
-    assert launched.run(f"{leaves}; raise SystemExit({code})").code == code
+    launched.run(f"{leaves}; raise SystemExit({code})", code)
     assert (launched.copies / folder / "log").exists()
 
 
 def test_a_failed_programs_files_are_copied_and_its_code_and_error_stay(launched: Launched) -> None:
     error = 'message.write_text(\'{"error": "ValueError: x"}\')'
-    assert launched.copying().run(f"{_LEAVE}{error}; raise SystemExit(5)").code == 5
+    launched.copying().run(f"{_LEAVE}{error}; raise SystemExit(5)", 5)
     assert (launched.copies / "run-1/model").exists()
     assert launched.message["error"] == "ValueError: x"
 
 
 def test_a_process_that_outlives_the_program_is_not_waited_for(launched: Launched) -> None:
     began = time.monotonic()
-    done = launched.copying().run("subprocess.Popen(['sleep', '15'], stdout=2); sys.exit(3)")
-    assert done.code == 3
+    launched.copying().run("subprocess.Popen(['sleep', '15'], stdout=2); sys.exit(3)", 3)
     assert time.monotonic() - began < 15
 
 
@@ -245,8 +234,7 @@ def test_a_copy_that_fails_fails_a_success_unless_it_is_optional(
     launched: Launched, is_optional: bool
 ) -> None:
     launched.copies.touch()
-    done = (launched.keeping() if is_optional else launched.copying()).run(_LEAVE)
-    assert done.code == (0 if is_optional else 1)
+    done = launched.keeping().run(_LEAVE) if is_optional else launched.copying().run(_LEAVE, 1)
     text = f"could not be copied to file://{launched.copies}"
     assert done.events[-1]["event"] == "warning", "which `make up` shows"
     assert text in done.events[-1]["warning"]
@@ -254,10 +242,10 @@ def test_a_copy_that_fails_fails_a_success_unless_it_is_optional(
 
 
 def test_a_job_that_names_no_place_keeps_its_last_runs_files(launched: Launched) -> None:
-    for run, text in enumerate(["", "raise SystemExit(3)", ""], 1):
+    for run, code in enumerate([0, 3, 0], 1):
         launched.keeping().environment["SLIPWAY_RUN_ID"] = f"run-{run}"
         launched.environment |= {"SLIPWAY_SUCCEEDED": "run-1"} if run > 1 else {}
-        launched.run(_LEAVE + text)
+        launched.run(f"{_LEAVE}raise SystemExit({code})", code)
         url = launched.message["artifacts"]["model"]["url"]
         assert url == f"file://{launched.copies}/run-{run}/model"
         runs = {path.name for path in launched.copies.iterdir() if path.is_dir()}
@@ -268,7 +256,7 @@ def test_a_place_that_the_job_names_is_used_and_never_cleared(launched: Launched
     launched.copying().environment["SLIPWAY_KEPT"] = "file:///nowhere"
     for run in ("run-1", "run-2"):
         launched.environment["SLIPWAY_RUN_ID"] = run
-        assert launched.run(_LEAVE).code == 0
+        launched.run(_LEAVE)
     assert {path.name for path in launched.copies.iterdir()} == {"run-1", "run-2"}
 
 
@@ -277,31 +265,20 @@ def test_signals_reach_the_program_and_its_files_are_copied_still(launched: Laun
         f"{_BEGINS}signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))\n{_LEAVE}"
         "print('ready', flush=True); time.sleep(30)\n"
     )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
+    assert line(process) == "ready\n"
     process.send_signal(signal.SIGTERM)
-    assert ended(process).code == 9
+    ended(process, 9)
     assert (launched.copies / "run-1/model").exists()
-
-
-def held(process: subprocess.Popen[str]) -> dict[str, Any]:
-    """Return the event of a launcher that holds its pod."""
-    assert process.stdout is not None
-    for line in process.stdout:
-        if '"event": "held"' in line:
-            found: dict[str, Any] = json.loads(line)
-            return found
-    raise AssertionError(process.communicate())
 
 
 def test_a_program_that_failed_leaves_its_place_until_sigterm(launched: Launched) -> None:
     launched.copying(rank=1).environment |= {"SLIPWAY_HOLD": "600", "OWN": "declared"}
     process = launched.launch("raise ValueError('a bad value')\n")
-    event = held(process)
+    event = json.loads(line(process))
     end = event["terminated"]
     until = datetime.strptime(f"{event['until']}+0000", "%Y-%m-%d %H:%M:%S UTC%z")
     assert 590 < (until - datetime.now(UTC)).total_seconds() < 601
-    assert (end["exitCode"], event["rank"]) == (1, 1)
+    assert (event["event"], event["rank"], end["exitCode"]) == ("held", 1, 1)
     assert json.loads(end["message"]) == launched.message, "as the kubelet is going to find it"
     assert launched.message["error"] == "ValueError: a bad value"
     assert datetime.fromisoformat(end["finishedAt"]) <= datetime.now(UTC)
@@ -316,15 +293,13 @@ def test_a_program_that_failed_leaves_its_place_until_sigterm(launched: Launched
     own_place = [each for each in variables if each.startswith("SLIPWAY_MESSAGE_DIR=")]
     assert own_place, "what a shell starts there does not replace the message"
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=5)
-    assert process.returncode == 1
+    ended(process, 1)
 
 
 def test_a_held_program_ends_by_itself_with_its_own_code(launched: Launched) -> None:
     launched.environment["SLIPWAY_HOLD"] = "1"
     began = time.monotonic()
-    done = launched.run("sys.exit(3)")
-    assert done.code == 3
+    done = launched.run("sys.exit(3)", 3)
     assert time.monotonic() - began >= 1
     assert done.events[-1]["terminated"]["exitCode"] == 3
 
@@ -347,7 +322,7 @@ _IS_STOPPED = (
 def test_nothing_else_is_held(launched: Launched, text: str, code: int) -> None:
     launched.environment["SLIPWAY_HOLD"] = "600"
     launched.environment["PYTHONPATH"] += f":{SITE}"
-    assert launched.run(text).code == code
+    launched.run(text, code)
 
 
 def test_the_rank_to_debug_begins_under_debugpy_and_no_other(launched: Launched) -> None:
@@ -357,13 +332,13 @@ def test_the_rank_to_debug_begins_under_debugpy_and_no_other(launched: Launched)
     )
     script = str(launched.directory / "train.py")
     words = ["--listen", "127.0.0.1:5678", "--wait-for-client", script, "--x"]
-    assert launched.run("print('runs')") == (0, f"debugs {words}\n", "")
+    assert launched.run("print('runs')") == (f"debugs {words}\n", "")
     launched.environment["RANK"] = "0"
-    assert launched.run("print('runs', sys.argv[1:])") == (0, "runs ['--x']\n", "")
+    assert launched.run("print('runs', sys.argv[1:])") == ("runs ['--x']\n", "")
     launched.environment["SLIPWAY_DEBUG"] = "0"
     error = "No module named 'debugpy'"
     (launched.directory / "debugpy.py").write_text(f"raise ModuleNotFoundError({error!r})")
-    assert launched.run("print('runs')").code == 1
+    launched.run("print('runs')", 1)
     assert launched.message["error"] == f"ModuleNotFoundError: {error}"
 
 
@@ -377,9 +352,7 @@ def test_the_rank_to_debug_begins_under_debugpy_and_no_other(launched: Launched)
     ],
 )
 def test_wrong_arguments_are_named(launched: Launched, arguments: list[str], says: str) -> None:
-    code, _, err = ended(launched.start("-m", "slipway_trainer.launch", *arguments))
-    assert code == 2
-    assert says in err
+    assert says in ended(launched.start("-m", "slipway_trainer.launch", *arguments), 2).err
 
 
 @pytest.mark.parametrize(("code", "rank", "stays"), [(0, 0, False), (0, 1, True), (3, 0, True)])
@@ -392,7 +365,7 @@ def test_a_success_leaves_no_checkpoint(
     for directory in (own, other, theirs):
         directory.mkdir(parents=True)
     launched.environment |= {"SLIPWAY_CHECKPOINT_DIR": str(own), "RANK": str(rank)}
-    assert launched.run(f"raise SystemExit({code})").code == code
+    launched.run(f"raise SystemExit({code})", code)
     assert (own.exists(), other.exists(), theirs.exists()) == (stays, rank != 0, True)
 
 
@@ -410,7 +383,7 @@ def test_files_are_copied_meanwhile_and_listed_at_the_end(launched: Launched) ->
         time.sleep(0.02)
     assert not (launched.copies / "run-1/artifacts.json").exists(), "not all is copied yet"
     (launched.directory / "go on").touch()
-    assert ended(process).code == 0
+    ended(process)
     listed = json.loads((launched.copies / "run-1/artifacts.json").read_text())
     assert listed.keys() == {"first", "last"}
 
@@ -438,9 +411,9 @@ def test_a_stores_checkpoints_are_fetched_copied_and_removed(
             "directory = pathlib.Path(os.environ['SLIPWAY_CHECKPOINT_DIR'])\n"
             "done = max((int(path.name) for path in directory.iterdir()), default=0)\n"
             "print('from', done, flush=True)\n"
-            f"(directory / str(done + 1)).write_text('state')\nsys.exit({code})\n"
+            f"(directory / str(done + 1)).write_text('state')\nsys.exit({code})\n",
+            code,
         )
-        assert done.code == code, done.err
         found.append(done.out.split()[1])
         assert own.exists() == (code != 0)
         # Were an earlier place's copied at once, a pod that starts then could see a part of it.
@@ -456,9 +429,7 @@ def test_unreadable_checkpoints_end_the_job(launched: Launched) -> None:
         "SLIPWAY_CHECKPOINT_DIR": str(launched.directory / "work"),
         "SLIPWAY_CHECKPOINT_URL": f"nowhere://store/{'a' * 16}",
     }
-    code, out, _ = launched.run("print('started')")
-    assert code == 1
-    assert "started" not in out
+    assert "started" not in launched.run("print('started')", 1).out
     assert "the checkpoints in nowhere://store" in launched.message["error"]
 
 
@@ -468,8 +439,7 @@ def test_a_commands_numbers_and_files_are_a_scripts(launched: Launched) -> None:
         "import os, slipway\nopen('model.pt', 'w').close()\n"
         "slipway.finish(accuracy=0.9, rank_of=int(os.environ['RANK']))\n"
     )
-    done = launched.command("tool", "train.py")
-    assert done.code == 0, done.err
+    launched.command("tool", "train.py")
     assert launched.message["metrics"] == {"accuracy": 0.9, "rank_of": 0}, "rank 0's"
     assert (launched.copies / "run-1/model.pt").exists()
 
@@ -477,14 +447,14 @@ def test_a_commands_numbers_and_files_are_a_scripts(launched: Launched) -> None:
 def test_of_a_command_the_exception_of_what_it_started_is_the_error(launched: Launched) -> None:
     text = "import os, time\nif os.environ['RANK'] == '1': raise ValueError('label 11')\n"
     (launched.directory / "train.py").write_text(f"{text}time.sleep(1)\n")
-    assert launched.command("tool", "train.py").code == 1
+    launched.command("tool", "train.py", code=1)
     assert launched.message["error"] == "ValueError: label 11"
     assert launched.message["at"] == "train.py:2"
     launched.log.write_text("")
-    assert launched.command("sh", "-c", "exit 7").code == 7
+    launched.command("sh", "-c", "exit 7", code=7)
     assert "exited with code 7" in launched.message["error"]
     launched.log.write_text("")
-    assert launched.command("accelerate", "launch", "train.py").code == 127
+    launched.command("accelerate", "launch", "train.py", code=127)
     error = "there is no program accelerate on PATH; is its package in `requirements`?"
     assert launched.message["error"] == error
 

@@ -97,18 +97,6 @@ def test_shares_of_a_step_are_disjoint_and_at_most_a_batch(terms: Terms, count: 
         ledger.advance(count)
 
 
-@given(terms=_TERMS, steps=st.integers(0, 20))
-@settings(deadline=None)
-def test_its_state_survives_json(terms: Terms, steps: int) -> None:
-    ledger = Ledger(terms)
-    for _ in range(steps):
-        if not ledger.epoch_complete:
-            ledger.advance(2)
-    again = Ledger.load(json.loads(json.dumps(ledger.dump())))
-    assert again == ledger
-    assert [again.share(rank) for rank in range(3)] == [ledger.share(rank) for rank in range(3)]
-
-
 def test_each_epoch_has_an_order_of_its_own_and_a_checksum_of_its_counts() -> None:
     ledger = Ledger(Terms(50, 50, 2, shuffle=True, seed=1))
     assert ledger.audit()["missing"] == 50

@@ -23,9 +23,9 @@ slipway.finish(accuracy=0.98, perplexity=12.4)
 class Program(Container):
     """A program in a pod."""
 
-    def run(self, text: str, **variables: str) -> Ended:
+    def run(self, text: str, code: int = 0, **variables: str) -> Ended:
         self.environment |= variables
-        return ended(self.start("-c", f"import slipway\n{text}"))
+        return ended(self.start("-c", f"import slipway\n{text}"), code)
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def program(tmp_path: Path) -> Program:
 def test_numbers_are_events_and_at_the_end_the_result_with_their_history(program: Program) -> None:
     """A program reports numbers of any name from any rank, in a pod and outside."""
     done = program.run(_TRAINS, RANK="0", WORLD_SIZE="2")
-    assert (done.code, done.err) == (0, "")
+    assert done.err == ""
     metrics = {"val_loss": 0.31, "lr": 0.1, "speed": 100, "accuracy": 0.98, "perplexity": 12.4}
     curves = {"val_loss": [0.5, 0.31], "lr": [0.1, 0.1]}
     assert program.message == {"rank": 0, "metrics": metrics, "epoch_metrics": curves}
@@ -48,12 +48,11 @@ def test_numbers_are_events_and_at_the_end_the_result_with_their_history(program
 
 def test_without_finish_what_was_logged_is_the_result(program: Program) -> None:
     logs = "slipway.log(epoch=1, val_loss=0.3)"
-    done = program.run(logs)
-    assert (done.code, done.err) == (0, "")
+    assert program.run(logs).err == ""
     left = {"rank": 0, "metrics": {"val_loss": 0.3}, "epoch_metrics": {"val_loss": [0.3]}}
     assert program.message == left
     own = f"open({str(program.log)!r}, 'w').write('{{\"metrics\": {{\"f1\": 1}}}}')"
-    assert program.run(f"{logs}; {own}").code == 0
+    program.run(f"{logs}; {own}")
     assert program.message["metrics"] == {"f1": 1}
 
 
@@ -65,22 +64,21 @@ def test_a_last_figure_that_is_no_number_hides_behind_none_before_it(program: Pr
 
 
 def test_a_program_that_failed_without_finish_leaves_no_result(program: Program) -> None:
-    assert program.run("slipway.log(epoch=1, val_loss=0.3); raise ValueError").code == 1
+    program.run("slipway.log(epoch=1, val_loss=0.3); raise ValueError", 1)
     assert program.log.read_text() == ""
 
 
 def test_it_works_outside_of_a_pod(program: Program) -> None:
     program.log.unlink()
     done = program.run(_TRAINS)
-    assert (done.code, done.err) == (0, "")
+    assert done.err == ""
     assert len(done.events) == 4
     assert list(program.directory.iterdir()) == []
 
 
 def test_what_finish_is_called_with_later_wins_and_nothing_is_lost(program: Program) -> None:
     twice = "slipway.finish(accuracy=0.5, a=1); slipway.finish(accuracy=0.6, dataset='mine')"
-    done = program.run(twice, RANK="3")
-    assert done.code == 0, done.err
+    program.run(twice, RANK="3")
     assert program.message == {"rank": 3, "dataset": "mine", "metrics": {"accuracy": 0.6, "a": 1}}
 
 
@@ -110,7 +108,6 @@ def test_nothing_that_goes_wrong_fails_the_training(program: Program, text: str,
 
 def test_a_message_that_cannot_be_written_fails_nothing(program: Program) -> None:
     done = program.run("slipway.finish(a=1)", TERMINATION_LOG=str(program.directory))
-    assert done.code == 0
     assert "finish failed with IsADirectoryError" in done.err
 
 

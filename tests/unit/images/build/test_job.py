@@ -1,4 +1,4 @@
-"""A job's own image: what it is built from, and what is wrong with it before anything is built."""
+"""A job's own image, or its packages: what is built, and what is wrong with it beforehand."""
 
 import os
 from pathlib import Path
@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from images.build.engines import DOCKER, Engine, Plan
-from images.build.job import JobImageSpec
-from images.build.runner import Runner
+from images.build.job import DOCKERFILE, JobImageSpec, RequirementsSpec
+from images.build.runner import BuildFailed, Runner
+from images.build.trainer import TRAINER_CIFAR
 from slipway_trainer.agent.artifacts import time_limit
 from tests.unit.images.objects import Holding, Listener
 
@@ -84,3 +85,136 @@ def test_the_build_command_has_the_dockerfile_and_ends_with_the_context(engine: 
     assert command[command.index("--file") + 1] == "/context/docker/File"
     assert command[command.index("--build-arg") + 1] == "A=b"
     assert command[-1] == "/context"
+
+
+_TRAINER = "localhost/slipway-other:1"
+
+
+def packages(folder: Path, text: str, **others: str) -> RequirementsSpec:
+    (folder / "needs.txt").write_text(text)
+    return RequirementsSpec.from_file(folder / "needs.txt", **{"trainer": _TRAINER, **others})
+
+
+def test_the_name_changes_with_the_list_and_the_trainers_image_alone(tmp_path: Path) -> None:
+    """Whatever the file is called; over each of the trainer's images it is another resource."""
+    one = packages(tmp_path, "einops==0.8.1\n")
+    others = {
+        packages(tmp_path, "einops==0.8.0\n").reference,
+        packages(tmp_path, "einops==0.8.1\n", trainer="localhost/slipway-other:2").reference,
+    }
+    assert len({one.reference, *others}) == 3
+    assert one.reference.startswith("localhost/slipway-packages:")
+    (tmp_path / "others.txt").write_text("einops==0.8.1\n")
+    other = RequirementsSpec.from_file(tmp_path / "others.txt", trainer=_TRAINER)
+    assert (other.name, other.archive) == (one.name, one.archive)
+    cifar = RequirementsSpec.from_file(tmp_path / "others.txt", TRAINER_CIFAR.name)
+    assert cifar.name != one.name
+
+
+def test_a_resources_inputs_are_enough_to_build_it(tmp_path: Path) -> None:
+    wanted = packages(tmp_path, "einops\n")
+    assert JobImageSpec.from_inputs(wanted.inputs) == wanted
+    assert wanted.wants_trainer
+
+
+def test_the_build_has_the_list_and_nothing_else_of_its_folder(tmp_path: Path) -> None:
+    folder, work = tmp_path / "own", tmp_path / "work"
+    folder.mkdir()
+    work.mkdir()
+    (folder / "token").write_text("hidden")
+    wanted = packages(folder, "einops\n")
+    plan = wanted.prepare(Holding(), Runner(tmp_path / "log", Listener()), work)
+    assert [path.read_text() for path in plan.context.iterdir()] == ["einops\n"]
+    assert plan.dockerfile == DOCKERFILE
+    assert plan.arguments == (f"TRAINER={_TRAINER}", f"CONTENT={wanted.content_hash}")
+
+
+def test_a_preview_names_the_file_and_no_address_in_it(tmp_path: Path) -> None:
+    origin = packages(tmp_path, "--index-url https://user:secret@index.example\neinops\n").origin
+    assert origin == f"the trainer's image and the packages in {tmp_path}/needs.txt"
+
+
+def test_a_missing_requirements_file_is_reported(tmp_path: Path) -> None:
+    found = RequirementsSpec.from_file(tmp_path / "nowhere.txt").problems()
+    assert [*found] == ["requirements"]
+    assert f"{tmp_path}/nowhere.txt can't be read: No such file" in found["requirements"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("-r more.txt", "-c pins.txt", "-e .", "--requirement=more.txt", "./mine", "../mine.whl"),
+        *("/srv/mine.whl", "mine @ file:///srv/mine.whl", "file:mine.whl"),
+    ],
+)
+def test_another_file_is_refused_by_its_line(tmp_path: Path, line: str) -> None:
+    """A preview shows what is built and from what."""
+    found = packages(tmp_path, f"einops\n{line}\n").problems()
+    assert "line 2 of" in found["requirements"]
+    assert "refers to another file" in found["requirements"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "einops", "a==1 \\\n  --hash=sha256:0", "mine @ https://a.example/b.whl", "# -r x"]
+)
+def test_packages_are_allowed(tmp_path: Path, text: str) -> None:
+    assert packages(tmp_path, text).problems() == {}
+
+
+_BASE = "slipway-trainer"
+
+
+@pytest.mark.parametrize(
+    ("base", "line", "reason"),
+    [
+        (_BASE, "torch==2.6.0", 'torch 2.14.1: set the job\'s `torch: "2.6"`, or remove it'),
+        (_BASE, "Torch ~= 2.6.0  # ours", '`torch: "2.6"`'),
+        (_BASE, "torch==2.6.0+cu124", "torch 2.14.1: remove it"),
+        (_BASE, "torch<2", "torch 2.14.1: remove it"),
+        (_BASE, "torchvision==0.21.0 --hash=sha256:0", '`torch: "2.6"`'),
+        (_BASE, "torch==2.6.0; python_version>='3.14'", '`torch: "2.6"`'),
+        (f"{_BASE}-2.6", "torch>=2.7", 'torch 2.6.0: set the job\'s `torch: "2.14"`'),
+        (f"{_BASE}-cuda", "torch==2.10.0", 'torch 2.15.0: set the job\'s `torch: "2.10"`'),
+        (f"{_BASE}-cuda-2.6", "torchvision>0.28", '`torch: "2.15"`'),
+    ],
+)
+def test_another_torch_is_refused(tmp_path: Path, base: str, line: str, reason: str) -> None:
+    found = packages(tmp_path, f"einops\n{line}\n", base=base).problems()
+    assert "line 2 of" in found["requirements"]
+    assert reason in found["requirements"]
+
+
+@pytest.mark.parametrize(
+    ("base", "line"),
+    [
+        (_BASE, "torch"),
+        (_BASE, "torch==2.14.1"),
+        (f"{_BASE}-cifar", "torch[opt-einsum]~=2.14"),
+        (_BASE, "torchvision>=0.20 # any"),
+        (_BASE, "torch==2.6.0; python_version<'3.14'"),
+        (_BASE, "torchmetrics==1.0.0"),
+        (f"{_BASE}-cuda", "torch==2.15.*"),
+        (f"{_BASE}-2.6", "torch==2.6.0"),
+        (_BASE, "torch @ https://index.example/torch.whl"),
+    ],
+)
+def test_a_torch_that_the_image_has_is_allowed(tmp_path: Path, base: str, line: str) -> None:
+    assert packages(tmp_path, f"{line}\n", base=base).problems() == {}
+
+
+def test_all_wrong_lines_are_reported_together(tmp_path: Path) -> None:
+    found = packages(tmp_path, "torch==1.13\n-r more.txt\ntorchvision==0.1\n").problems()
+    assert all(f"line {number} of" in found["requirements"] for number in (1, 2, 3))
+
+
+def test_a_failed_build_reports_pips_reason_the_file_and_a_remedy(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text(
+        "ERROR: Could not find a version that satisfies the requirement einops (from versions: "
+        "none)\nERROR: No matching distribution found for einops\n"
+    )
+    told = str(packages(tmp_path, "einops\n").explained(BuildFailed("the end of its log"), log))
+    first = told.splitlines()[0]
+    assert first.startswith(f"the packages in {tmp_path}/needs.txt can't be installed: the index")
+    assert "does not offer einops" in first
+    assert all(each in told for each in ("make up", "`torch`", "the end of its log"))

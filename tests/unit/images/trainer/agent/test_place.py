@@ -57,9 +57,10 @@ def pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pod:
     return Pod(tmp_path, monkeypatch)
 
 
-def write(name: str, text: str = "x") -> None:
-    Path(name).parent.mkdir(parents=True, exist_ok=True)
-    Path(name).write_text(text)
+def write(*names: str, text: str = "x") -> None:
+    for name in names:
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(text)
 
 
 def test_a_script_starts_in_a_copy_of_its_folder_that_it_can_change(pod: Pod) -> None:
@@ -69,7 +70,7 @@ def test_a_script_starts_in_a_copy_of_its_folder_that_it_can_change(pod: Pod) ->
     assert Path("config/train.yaml").read_text() == "lr: 1"
     assert {each.name for each in Path().iterdir()} == {"train.py", "config"}
     assert os.access("train.py", os.X_OK)
-    write("config/train.yaml", "lr: 2")
+    write("config/train.yaml", text="lr: 2")
     write("../../data/a")
     assert (pod.work / "data/a").exists()
 
@@ -97,10 +98,8 @@ def test_what_the_patterns_name_is_kept_if_the_program_made_or_changed_it(pod: P
     found = pod.mount(**{"old.pt": "given", "runs/old": "given", "rewritten.pt": "given"}).start(
         ["*.pt", "runs/**", "../models/*"]
     )
-    for name in ("new.pt", "runs/a/b/.hidden", "deep/c.pt", "../models/d", "log.txt"):
-        write(name)
-    write("rewritten.pt", "new")
-    write("config/train.yaml", "lr: 1")  # the same
+    write("new.pt", "runs/a/b/.hidden", "deep/c.pt", "../models/d", "log.txt", "rewritten.pt")
+    write("config/train.yaml", text="lr: 1")  # the same
     found.gather()
     assert pod.kept == {"new.pt", "rewritten.pt", "runs/a/b/.hidden", "models/d"}
     assert found.left().keys() == {"deep/c.pt", "log.txt"}
@@ -108,8 +107,7 @@ def test_what_the_patterns_name_is_kept_if_the_program_made_or_changed_it(pod: P
 
 def test_without_patterns_what_is_in_outputs_is_kept(pod: Pod) -> None:
     found = pod.mount().start()
-    for name in ("outputs/2026-11-26/train.log", "best.pt"):
-        write(name)
+    write("outputs/2026-11-26/train.log", "best.pt")
     found.gather()
     assert pod.kept == {"outputs/2026-11-26/train.log"}
     assert 'keep: ["outputs/**", "*.pt"]' in found.warning(found.left())
@@ -118,11 +116,10 @@ def test_without_patterns_what_is_in_outputs_is_kept(pod: Pod) -> None:
 def test_a_file_that_is_written_again_or_removed_is_so_where_it_is_kept(pod: Pod) -> None:
     """Programs replace files by others of the same name, and have few checkpoints at a time."""
     found = pod.mount().start(["*.pt"])
-    for name in ("1.pt", "best.pt"):
-        write(name, name)
+    write("1.pt", "best.pt")
     found.gather()
     Path("1.pt").unlink()
-    write("new", "better")
+    write("new", text="better")
     Path("new").rename("best.pt")
     write("2.pt")
     found.gather()
@@ -136,7 +133,7 @@ def test_a_file_that_is_written_again_or_removed_is_so_where_it_is_kept(pod: Pod
 
 def test_a_link_is_kept_as_the_file_that_it_leads_to(pod: Pod) -> None:
     found = pod.mount().start(["*.ckpt"])
-    write("epoch=3.ckpt", "weights")
+    write("epoch=3.ckpt")
     Path("last.ckpt").symlink_to("epoch=3.ckpt")
     Path("gone.ckpt").symlink_to("nothing")
     os.mkfifo("pipe.ckpt")
@@ -151,12 +148,10 @@ def test_a_link_is_kept_as_the_file_that_it_leads_to(pod: Pod) -> None:
 def test_what_is_lost_is_named_newest_first_without_caches_and_what_was_fetched(pod: Pod) -> None:
     found = pod.mount().start()
     for age, name in enumerate(("checkpoints/best.pt", "a.png", "b.png", "../logs/x", "logs/y")):
-        write(name, "x" * 3_000_000)
+        write(name, text="x" * 3_000_000)
         os.utime(name, (1e9 - age, 1e9 - age))
-    for name in ("../data/MNIST/raw/x", "__pycache__/a.pyc", ".cache/b", ".lock"):
-        write(name)
-    for name in ("../../outputs/c", "../../inputs/d"):
-        write(name)
+    write("../data/MNIST/raw/x", "__pycache__/a.pyc", ".cache/b", ".lock")
+    write("../../outputs/c", "../../inputs/d")
     left = found.left()
     assert [*left] == ["checkpoints/best.pt", "a.png", "b.png", "../logs/x", "logs/y"]
     text = found.warning(left)
@@ -178,8 +173,7 @@ def test_the_line_to_add_keeps_what_is_named(names: list[str]) -> None:
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as root:
         pod = Pod(Path(root), patch)
         found = pod.mount().start()
-        for name in names:
-            write(name)
+        write(*names)
         left = found.left()
         line = found.warning(left).partition("`keep: ")[2].partition("` to the job")[0]
         again = pod.start(json.loads(line))

@@ -101,7 +101,8 @@ def test_of_many_epochs_the_latest_are_kept(program: Program) -> None:
     ],
 )
 def test_nothing_that_goes_wrong_fails_the_training(program: Program, text: str, says: str) -> None:
-    done = program.run(f"{text}\nimport sys; sys.stderr.write('went on')")
+    unflushed = 120 if "os.close(1)" in text else 0  # Python's own
+    done = program.run(f"{text}\nimport sys; sys.stderr.write('went on')", unflushed)
     assert says in done.err
     assert "went on" in done.err
 

@@ -24,10 +24,6 @@ def test_a_directory_is_where_its_variable_says(
         assert function() == tmp_path / default
 
 
-def test_the_checkout_is_the_one_that_is_tested(root: Path) -> None:
-    assert root == paths.CHECKOUT
-
-
 def test_another_lock_or_python_is_another_venv(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -70,9 +70,6 @@ def asked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
             self.send_response(request.param)
             self.end_headers()
 
-        def log_message(self, *_: object) -> None:
-            pass
-
     debian.snapshot.cache_clear()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{server.server_port}")

@@ -67,9 +67,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, *_: Any) -> None:
-        """Nothing."""
-
 
 @contextmanager
 def _serving(

@@ -60,9 +60,8 @@ def context(tmp_path: Path) -> Path:
 
 
 def _inputs(of: ImageResource, context: Path, **others: Any) -> Properties:
-    own: Properties = {"datasets": []}
-    if isinstance(of, JobImageHandler):
-        own = {"dockerfile": "Dockerfile"}
+    is_jobs = isinstance(of, JobImageHandler)
+    own: Properties = {"dockerfile": "Dockerfile"} if is_jobs else {"datasets": []}
     inputs = {"name": "mine", "context": str(context), "target": _TARGET, **own, **others}
     return {**inputs, "contentHash": of.spec(inputs).content_hash}
 
@@ -122,11 +121,6 @@ class TestEitherImage:
             stack.up()
             assert machine.images.keys() == names
 
-    def test_a_node_down_lost_nothing(self, stack: Stack, machine: Machine) -> None:
-        machine.is_up = False
-        assert stack.changes() == []
-        stack.down()
-
     def test_new_content_replaces_old(self, stack: Stack, machine: Machine, context: Path) -> None:
         before = stack.state["reference"]
         (context / "train.py").touch()
@@ -138,7 +132,13 @@ class TestEitherImage:
         assert before not in machine.images
         assert set(outputs.values()) >= machine.images.keys()
 
-    def test_nothing_is_left_of_it(self, stack: Stack, machine: Machine) -> None:
+    def test_nothing_is_left_of_it_unless_its_node_is_down(
+        self, stack: Stack, machine: Machine
+    ) -> None:
+        machine.is_up = False
+        assert stack.changes() == []
+        stack.down()
+        machine.is_up = True
         stack.down()
         assert machine.images == {}
 
@@ -149,26 +149,17 @@ class TestEitherImage:
             stack.of.create(inputs, Listener())
 
 
-def _job_image(context: Path) -> Stack:
-    of = JobImageHandler()
-    return Stack(of, partial(_inputs, of, context))
-
-
-def test_a_jobs_image_is_called_by_its_digest(machine: Machine, context: Path) -> None:
-    outputs = _job_image(context).up()
-    assert outputs["pinned"] == f"localhost/slipway-job-mine@{outputs['imageDigest']}"
-    assert machine.images[outputs["pinned"]] == machine.images[outputs["reference"]]
-
-
-def test_the_same_content_under_a_new_name_stays(
+def test_a_jobs_image_is_called_by_its_digest_also_when_that_stays(
     machine: Machine, context: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A new name with the digest of the old one: removing the old must not take the new."""
     monkeypatch.setattr(
         machine, "load", lambda archive: machine.images.update({str(archive): "sha256:1"})
     )
-    stack = _job_image(context)
+    stack = Stack(JobImageHandler(), partial(_inputs, JobImageHandler(), context))
     before = stack.up()
+    assert before["pinned"] == f"localhost/slipway-job-mine@{before['imageDigest']}"
+    assert machine.images[before["pinned"]] == before["imageDigest"] == "sha256:1"
     (context / "notes.txt").touch()
     outputs = stack.up()
     assert outputs["pinned"] == before["pinned"]
@@ -193,9 +184,9 @@ def test_nothing_is_known_before_the_trainers_image_is(context: Path) -> None:
     assert of.preview(None, inputs, inputs, Listener()) == dict.fromkeys(of.outputs, UNKNOWN)
 
 
-def test_a_preview_says_what_is_built_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("machine")
+def test_a_preview_says_what_is_built_new(tmp_path: Path) -> None:
     """And what the last build of packages took, of whatever job; nothing where it is there."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     (tmp_path / "needs.txt").write_text("einops==0.8.1\n")
     of, seen = JobImageHandler(), Listener()
     spec = RequirementsSpec.from_file(tmp_path / "needs.txt")
@@ -219,8 +210,8 @@ def test_a_preview_says_what_is_built_new(tmp_path: Path, monkeypatch: pytest.Mo
     assert announced(on_trainer) == [f"{what}: already in the cache"]
 
 
-def test_a_preview_says_what_a_build_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+@pytest.mark.usefixtures("machine")
+def test_a_preview_says_what_a_build_takes() -> None:
     of, seen = ImageHandler(), Listener()
     inputs = {**MLFLOW.inputs, "target": _TARGET}
     of.preview(None, inputs, inputs, seen)

@@ -97,29 +97,6 @@ def test_a_store_that_says_nothing_is_given_up(wanted: Input) -> None:
     assert time.monotonic() - begun < 5
 
 
-def run(container: Container, *wanted: Input, code: int = 0) -> Ended:
-    """Run the module as a container does."""
-    declared = [json.dumps(vars(each)) for each in wanted]
-    return ended(container.start("-m", "slipway_trainer.inputs", *declared), code)
-
-
-def test_a_container_fetches_all_inputs_and_logs_each(wanted: Input, tmp_path: Path) -> None:
-    second = replace(wanted, name="again", path=str(tmp_path / "work/inputs/again/model.pt"))
-    out, err = run(Container(tmp_path), wanted, second)
-    assert err == ""
-    assert Path(second.path).read_bytes() == Path(wanted.path).read_bytes() == _MODEL
-    first, _ = out.splitlines()
-    assert first.startswith(f"{wanted}: {len(_MODEL)} bytes from {wanted.url} in ")
-    assert first.endswith(f"sha256 {wanted.sha256}")
-
-
-def test_a_failing_container_leaves_why_as_its_message(wanted: Input, tmp_path: Path) -> None:
-    container = Container(tmp_path)
-    _, err = run(container, replace(wanted, sha256="0" * 64), code=1)
-    assert container.message == {"error": err.strip()}
-    assert "Traceback" not in err
-
-
 _PICTURE = b"a picture"
 
 
@@ -226,15 +203,26 @@ def test_what_an_interrupted_pod_left_is_no_cached_content(pictures: Data) -> No
     assert [each.name for each in pictures.directory.iterdir()] == ["train"]
 
 
-def test_a_container_reports_what_it_fetched(pictures: Data, tmp_path: Path) -> None:
-    container, known = Container(tmp_path), vars(pictures)
+def test_a_container_fetches_everything_logs_each_and_leaves_why_it_failed(
+    wanted: Input, pictures: Data, tmp_path: Path
+) -> None:
+    container = Container(tmp_path)
 
-    def fetched(code: int = 0, **others: str) -> str:
-        declared = json.dumps({**known, **others})
-        return ended(container.start("-m", "slipway_trainer.inputs", declared), code).out
+    def run(*known: Input | Data, code: int = 0) -> Ended:
+        declared = [json.dumps(vars(each)) for each in known]
+        return ended(container.start("-m", "slipway_trainer.inputs", *declared), code)
 
-    assert f": {(tmp_path / 'pictures.tar').stat().st_size} bytes from" in fetched()
-    assert ": 0 bytes fetched" in fetched()
-    fetched(1, sha256="0" * 64)
-    assert known["sha256"] in container.message["error"]
-    assert "0" * 64 in container.message["error"]
+    second = replace(wanted, name="again", path=str(tmp_path / "work/inputs/again/model.pt"))
+    out, err = run(wanted, second, pictures, pictures)
+    assert err == ""
+    assert Path(second.path).read_bytes() == Path(wanted.path).read_bytes() == _MODEL
+    first, _, third, fourth = out.splitlines()
+    assert first.startswith(f"{wanted}: {len(_MODEL)} bytes from {wanted.url} in ")
+    assert first.endswith(f"sha256 {wanted.sha256}")
+    assert f": {(tmp_path / 'pictures.tar').stat().st_size} bytes from" in third
+    assert ": 0 bytes fetched" in fourth
+    _, err = run(replace(pictures, sha256="0" * 64), code=1)
+    assert container.message == {"error": err.strip()}
+    assert pictures.sha256 in err
+    assert "0" * 64 in err
+    assert "Traceback" not in err

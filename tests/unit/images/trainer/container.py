@@ -52,11 +52,11 @@ class Container:
             text=True,
         )
 
-    def launch(self, text: str, *arguments: str) -> subprocess.Popen[str]:
-        """Start the launcher with these arguments and a script `train.py` with this text."""
+    def launch(self, text: str) -> subprocess.Popen[str]:
+        """Start the launcher with a script `train.py` that has this text."""
         script = self.directory / "train.py"
         script.write_text(text)
-        return self.start("-m", "slipway_trainer.launch", *arguments, "--", str(script), "--x")
+        return self.start("-m", "slipway_trainer.launch", "--", str(script), "--x")
 
     @property
     def message(self) -> dict[str, Any]:

@@ -2,10 +2,11 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.unit.images.trainer.container import SITE, Container, Ended, ended
+from tests.unit.images.trainer.container import SITE, Container, ended
 
 _RAISE = "raise ValueError('label 11 is out of range')"
 # As torch has them: https://github.com/pytorch/pytorch/blob/v2.6.0/torch/multiprocessing/spawn.py
@@ -74,10 +75,11 @@ class Program(Container):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
 
-    def run(self, text: str, code: int = 1) -> Ended:
-        """Run it to its end, with this exit code."""
+    def run(self, text: str, code: int = 1) -> dict[str, Any]:
+        """Run it to its end, with this exit code, and return its message."""
         self.log.write_text("")
-        return ended(self.launch(text), code)
+        ended(self.launch(text), code)
+        return self.message
 
 
 @pytest.fixture
@@ -147,9 +149,8 @@ def test_exception_and_users_line_are_known_in_any_wrapper(program: Program, cau
     worker, `mp.spawn`, torchrun, Hydra, `sys.exit("text")`.
     """
     text, line = _CAUSES[cause]
-    done = program.run(text, 134 if cause == "aborted at its end" else 1)
-    message = program.message
-    assert message["error"].splitlines()[0] == "ValueError: label 11 is out of range", done.err
+    message = program.run(text, 134 if cause == "aborted at its end" else 1)
+    assert message["error"].splitlines()[0] == "ValueError: label 11 is out of range", message
     assert message["at"] == f"train.py:{line}", message
     assert message["from"] == "program"
 
@@ -163,51 +164,48 @@ def test_a_containers_only_process_leaves_its_message(program: Program) -> None:
 
 
 def test_a_text_that_ends_a_program_is_its_error(program: Program) -> None:
-    done = program.run("import sys\n\nsys.exit('no data in /data')")
+    done = ended(program.launch("import sys\n\nsys.exit('no data in /data')"), 1)
     assert done.err == "no data in /data\n"
-    assert program.message["error"] == "no data in /data"
-    assert program.message["at"] == "train.py:3"
-    program.run(
+    message = program.message
+    assert (message["error"], message["at"]) == ("no data in /data", "train.py:3")
+    message = program.run(
         "import os, sys\nos.environ['TORCHELASTIC_ERROR_FILE'] = 'nowhere/e'\ntry:\n    int('x')\n"
         "except ValueError:\n    sys.exit('no number')"
     )
-    assert (program.message["error"], program.message["at"]) == ("no number", "train.py:6")
+    assert (message["error"], message["at"]) == ("no number", "train.py:6")
 
 
 def test_a_syntax_error_has_the_line_that_is_wrong(program: Program) -> None:
     (program.directory / "model.py").write_text("layers = 3\nwidth = = 4\n")
-    program.run("import model")
-    assert program.message["at"] == "model.py:2"
+    assert program.run("import model")["at"] == "model.py:2"
 
 
 def test_what_argparse_refuses_is_the_error(program: Program) -> None:
-    program.run("import argparse\nargparse.ArgumentParser().parse_args()", 2)
-    assert program.message["error"] == "train.py: error: unrecognized arguments: --x"
+    message = program.run("import argparse\nargparse.ArgumentParser().parse_args()", 2)
+    assert message["error"] == "train.py: error: unrecognized arguments: --x"
 
 
 def test_what_led_to_an_error_is_recorded_with_it(program: Program) -> None:
-    program.run(
+    message = program.run(
         "try:\n    {}['label']\nexcept KeyError as error:\n    raise ValueError('bad') from error\n"
     )
-    assert program.message["error"] == "ValueError: bad"
-    assert program.message["causes"] == ["KeyError: 'label'"]
-    assert program.message["at"] == "train.py:4"
+    assert (message["error"], message["at"]) == ("ValueError: bad", "train.py:4")
+    assert message["causes"] == ["KeyError: 'label'"]
 
 
 def test_of_a_group_the_exception_that_comes_from_the_program_is_named(program: Program) -> None:
-    program.run(
+    message = program.run(
         "from torch.distributed import DistBackendError\n"
         "raise ExceptionGroup('training', [DistBackendError('remote'), ValueError('label 11')])\n"
     )
     error = "ExceptionGroup: training (2 sub-exceptions): ValueError: label 11"
-    assert program.message["error"] == error
-    assert program.message["from"] == "program"
-    program.run(
+    assert (message["error"], message["from"]) == (error, "program")
+    message = program.run(
         "import asyncio\nasync def fetch():\n    raise ValueError('checksum')\nasync def main():\n"
         "    async with asyncio.TaskGroup() as group:\n        group.create_task(fetch())\n"
         "asyncio.run(main())"
     )
-    assert program.message["at"] == "train.py:3"
+    assert message["at"] == "train.py:3"
 
 
 def test_torchrun_gets_the_error_in_its_own_file(program: Program) -> None:
@@ -221,22 +219,19 @@ def test_torchrun_gets_the_error_in_its_own_file(program: Program) -> None:
 @pytest.mark.parametrize("code", [1, 3])
 def test_an_exit_code_alone_is_no_exception(program: Program, code: int) -> None:
     caught = "import sys\ntry:\n    {}['x']\nexcept KeyError:\n    pass\n"
-    program.run(f"{caught}sys.exit({code})", code)
-    assert program.message["error"] == f"the program exited with code {code}"
-    assert "from" not in program.message
+    message = program.run(f"{caught}sys.exit({code})", code)
+    assert message["error"] == f"the program exited with code {code}"
+    assert "from" not in message
 
 
 def test_a_helpers_failure_is_no_error_of_its_program(program: Program) -> None:
-    helper = (
-        "import os, subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import nothing'])\n"
-    )
-    program.run(helper, 0)
-    assert "error" not in program.message
-    program.run(helper + "os.kill(os.getpid(), 9)", 137)
-    assert "was ended by SIGKILL" in program.message["error"]
+    helper = "import os, subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import no'])\n"
+    assert "error" not in program.run(helper, 0)
+    killed = program.run(f"{helper}os.kill(os.getpid(), 9)", 137)
+    assert "was ended by SIGKILL" in killed["error"]
     caught = "import traceback\ntry: {}[1]\nexcept KeyError: traceback.print_exc()\n"
-    program.run(f"{helper}{caught}sys.exit(4)", 4)
-    assert program.message["error"] == "the program exited with code 4"
+    failed = program.run(f"{helper}{caught}sys.exit(4)", 4)
+    assert failed["error"] == "the program exited with code 4"
 
 
 _CHILD = f"""
@@ -256,15 +251,15 @@ if __name__ == '__main__':
     ],
 )
 def test_a_failed_child_of_a_success_is_a_warning(program: Program, start: str, named: str) -> None:
-    program.run(_CHILD.format(start=start), 0)
-    assert program.message["warning"].startswith("the program succeeded, but a process that it")
-    assert named in program.message["warning"]
+    warning = program.run(_CHILD.format(start=start), 0)["warning"]
+    assert warning.startswith("the program succeeded, but a process that it")
+    assert named in warning
 
 
 def test_what_was_caught_in_a_child_is_no_warning(program: Program) -> None:
     start = "import multiprocessing as m; p = m.Process(target=print); p.start(); p.join()"
-    program.run(_CHILD.format(start=f"{start}\n    try: work()\n    except ValueError: pass"), 0)
-    assert "warning" not in program.message
+    start += "\n    try: work()\n    except ValueError: pass"
+    assert "warning" not in program.run(_CHILD.format(start=start), 0)
 
 
 _GLOO = "[../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.1]"
@@ -297,20 +292,18 @@ _RAISED = {
     ],
 )  # fmt: skip
 def test_a_peers_error_is_known_by_type_and_place(program: Program, text: str, origin: str) -> None:
-    program.run(text)
-    assert program.message["from"] == origin, program.message
+    assert program.run(text)["from"] == origin, program.message
 
 
 def test_of_spawned_ranks_the_one_that_failed_by_itself_is_named(program: Program) -> None:
     """The parent raises what another one of them reports, which lost it."""
-    program.run(
+    message = program.run(
         "import os, time\nfrom torch.spawn import spawn\n"
         "def work(number):\n    os.environ['RANK'] = str(number)\n"
         f"    if number == 1: raise RuntimeError({_GLOO!r})\n"
         f"    time.sleep(1)\n    {_RAISE}\n"
         "if __name__ == '__main__':\n    spawn(work, 2)"
     )
-    assert program.message["error"] == "ValueError: label 11 is out of range"
-    assert program.message["rank"] == 0
-    program.run("import os\nos.environ['RANK'] = '5'  # as a torchrun of its own\nraise ValueError")
-    assert program.message["rank"] == 0, "the pod's, whose logs there are"
+    assert (message["error"], message["rank"]) == ("ValueError: label 11 is out of range", 0)
+    own_torchrun = "import os\nos.environ['RANK'] = '5'\nraise ValueError"
+    assert program.run(own_torchrun)["rank"] == 0, "the pod's, whose logs there are"

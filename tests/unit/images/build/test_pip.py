@@ -57,6 +57,8 @@ def test_what_a_failed_fetch_left_is_not_taken(runner: Runner) -> None:
     for _ in range(2):
         with pytest.raises(BuildFailed, match="fetching Python packages"):
             _installed(runner, "missing==1")
+    left = {each.name for each in runner.log.parent.iterdir()}
+    assert left == {"cache", "log", "requirements.lock"}
 
 
 def test_wheels_are_those_of_the_lock_file_for_the_images_python_and_this_machine() -> None:

@@ -57,9 +57,3 @@ def difference() -> tuple[list[str], list[str]]:
     lines = body.splitlines()
     taken, added = ([each[1:] for each in lines if each[0] == sign] for sign in "-+")
     return taken, added
-
-
-def links() -> list[str]:
-    """Return the files of this checkout that it links to, each once."""
-    found = re.findall(r"\]\(([^)#]+)", README.read_text())
-    return sorted({link for link in found if "://" not in link})

@@ -72,8 +72,7 @@ def test_a_full_disk_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left on device") as caught:
         files.write(tmp_path / "owner", "slipway/dev", mode=0o600)
-    text = files.unwritable(caught.value)
-    assert text is not None
+    text = str(files.unwritable(caught.value))
     assert text.startswith(f"{tmp_path}/owner: No space left on device. ")
     assert files.unwritable(TimeoutError("a lock")) is None
     assert files.unwritable(ConnectionRefusedError(errno.ECONNREFUSED, "refused")) is None

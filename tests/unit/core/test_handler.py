@@ -41,9 +41,6 @@ def test_a_map_that_becomes_a_leaf_is_one_change() -> None:
 
 
 def test_a_key_that_is_no_plain_word_stands_in_brackets() -> None:
-    before = {"labels": {"team": "a", "example.org/team": "a"}}
-    now = {"labels": {"team": "b", "example.org/team": "b"}}
-    assert [change.path for change in compare(before, now)] == [
-        "labels.team",
-        'labels["example.org/team"]',
-    ]
+    before, now = ({"labels": {"team": team, "example.org/team": team}} for team in "ab")
+    paths = [change.path for change in compare(before, now)]
+    assert paths == ["labels.team", 'labels["example.org/team"]']

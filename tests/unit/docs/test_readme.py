@@ -36,25 +36,8 @@ def test_a_script_can_be_run(command: str, root: Path) -> None:
     assert script.stat().st_mode & 0o111, f"{script} is not executable"
 
 
-@pytest.mark.parametrize("link", readme.links())
-def test_a_link_leads_to_a_file(link: str, root: Path) -> None:
-    assert (root / link).is_file()
-
-
 def test_the_section_two_commands_has_make_up_and_make_down() -> None:
     assert readme.commands("Two commands") == ["make up", "make down"]
-
-
-def test_a_section_without_commands_is_an_error() -> None:
-    with pytest.raises(ValueError, match="no ```sh block"):
-        readme.block("Documentation")
-
-
-@pytest.mark.parametrize("settings", readme.settings())
-def test_a_file_of_settings_is_taken_as_it_stands(settings: str) -> None:
-    config = yaml.safe_load(settings)["config"]
-    wanted = parse({key: json.dumps(value) for key, value in config.items()}, "dev")
-    assert wanted.jobs
 
 
 def test_a_plain_script_becomes_a_gated_job_with_its_model_on_the_disk_in_under_ten_lines() -> None:

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +15,16 @@ from tests.docs import schemas
 ROOT = Path(__file__).resolve().parents[3]
 SCHEMA: dict[str, Any] = json.loads(schemas.STACK.read_text())
 RESULTS: dict[str, Any] = json.loads(schemas.RESULTS.read_text())
-CLUSTERS = {
-    f"{file.name}: {case}": settings
+CLUSTERS = [
+    (None, settings)
     for file in sorted((ROOT / "tests/clusters").glob("*.good.yaml"))
-    for case, settings in yaml.safe_load(file.read_text()).items()
-}
-JOBS = {
-    file.name: yaml.safe_load(file.read_text())["job"]
+    for settings in yaml.safe_load(file.read_text()).values()
+]
+JOBS = [
+    each
     for file in sorted((ROOT / "tests/policy").glob("*.good.yaml"))
-}
+    for each in yaml.safe_load(file.read_text())["job"].items()
+]
 STACKS = sorted((ROOT / "stacks").glob("*.yaml"))
 
 
@@ -32,49 +32,25 @@ def errors(document: Any, schema: dict[str, Any] = SCHEMA) -> list[str]:
     return [error.message for error in Draft202012Validator(schema).iter_errors(document)]
 
 
-def misspelt(value: Any) -> Iterator[Any]:
-    """Yield copies of a job or a cluster's settings, each with one more letter in one key."""
-    for key in value:
-        yield {f"{name}x" if name == key else name: value[name] for name in value}
-
-
-def test_the_files_are_current() -> None:
+def test_the_files_are_current_and_schemas() -> None:
     message = "run .venv/bin/python -m tests.docs.schemas"
     assert schemas.STACK.read_text() == schemas.stack(), message
     assert schemas.RESULTS.read_text() == schemas.results(), message
+    for schema in (SCHEMA, RESULTS):
+        Draft202012Validator.check_schema(schema)
 
 
-@pytest.mark.parametrize("schema", [SCHEMA, RESULTS], ids=["stack", "results"])
-def test_it_is_a_schema(schema: dict[str, Any]) -> None:
-    Draft202012Validator.check_schema(schema)
+@pytest.mark.parametrize(("job", "fields"), [*CLUSTERS, *JOBS])
+def test_good_settings_are_valid_and_a_misspelt_key_is_an_error(
+    job: str | None, fields: dict[str, Any]
+) -> None:
+    def found(fields: dict[str, Any]) -> list[str]:
+        config = {"slipway:cluster": fields} if job is None else {"slipway:jobs": {job: fields}}
+        return errors({"config": config})
 
-
-@pytest.mark.parametrize("file", STACKS, ids=lambda file: str(file.name))
-def test_the_settings_of_a_stack_are_valid(file: Path) -> None:
-    assert errors(yaml.safe_load(file.read_text())) == []
-
-
-@pytest.mark.parametrize("settings", CLUSTERS.values(), ids=CLUSTERS)
-def test_a_clusters_good_settings_are_valid(settings: dict[str, Any]) -> None:
-    assert errors({"config": {"slipway:cluster": settings}}) == []
-
-
-@pytest.mark.parametrize("jobs", JOBS.values(), ids=JOBS)
-def test_good_jobs_are_valid(jobs: dict[str, Any]) -> None:
-    assert errors({"config": {"slipway:jobs": jobs}}) == []
-
-
-@pytest.mark.parametrize("settings", CLUSTERS.values(), ids=CLUSTERS)
-def test_a_misspelt_key_of_a_cluster_is_an_error(settings: dict[str, Any]) -> None:
-    for wrong in misspelt(settings):
-        assert errors({"config": {"slipway:cluster": wrong}}), wrong
-
-
-@pytest.mark.parametrize("jobs", JOBS.values(), ids=JOBS)
-def test_a_misspelt_key_of_a_job_is_an_error(jobs: dict[str, Any]) -> None:
-    for name, job in jobs.items():
-        for wrong in misspelt(job):
-            assert errors({"config": {"slipway:jobs": {**jobs, name: wrong}}}), wrong
+    assert found(fields) == []
+    for key in fields:
+        assert found({f"{each}x" if each == key else each: fields[each] for each in fields}), key
 
 
 def test_a_secret_of_the_configuration_is_valid_and_one_in_plain_text_is_not() -> None:
@@ -133,19 +109,18 @@ def test_a_result_is_valid(result: RunResult) -> None:
     assert errors({"mine": {**output["mine"], "accurcy": 1}}, RESULTS)
 
 
-def test_every_field_of_a_result_is_documented() -> None:
+@pytest.mark.parametrize("name", ["result", "result.FailureDetails"])
+def test_every_field_of_a_result_is_documented(name: str) -> None:
     section = (ROOT / "docs/results.md").read_text().split("## ")[1]
-    for name in ("result", "result.FailureDetails"):
-        undocumented = {
-            key for key in RESULTS["$defs"][name]["properties"] if f"`{key}`" not in section
-        }
-        assert undocumented == set()
+    assert [key for key in RESULTS["$defs"][name]["properties"] if f"`{key}`" not in section] == []
 
 
 @pytest.mark.parametrize("file", STACKS, ids=lambda file: str(file.name))
-def test_an_editor_finds_the_schema_from_a_template_and_from_its_copy(file: Path) -> None:
-    (path,) = re.findall(
-        r"^# yaml-language-server: \$schema=(\S+)$", file.read_text(), re.MULTILINE
-    )
+def test_a_template_is_valid_and_an_editor_finds_the_schema_from_it_and_its_copy(
+    file: Path,
+) -> None:
+    text = file.read_text()
+    assert errors(yaml.safe_load(text)) == []
+    (path,) = re.findall(r"^# yaml-language-server: \$schema=(\S+)$", text, re.MULTILINE)
     for folder in (file.parent, ROOT):
         assert (folder / path).resolve() == schemas.STACK

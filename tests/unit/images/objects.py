@@ -1,12 +1,14 @@
 """What the tests of images share."""
 
 import hashlib
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from core.context import Context
+from images.build.engines import Command, Engine
 from images.datasets.dataset import Dataset, NotAvailable, Source
 
 
@@ -27,6 +29,16 @@ class Listener:
 
     def warn(self, message: str) -> None:
         self.lines.append(message)
+
+
+class Holding(Engine):
+    """An engine that has every image."""
+
+    def __init__(self) -> None:
+        super().__init__("docker", ())
+
+    def digest(self, reference: str) -> Command:
+        return (sys.executable, "-c", f"print({reference!r})")
 
 
 def writing(files: Mapping[str, bytes]) -> Callable[[Path, Context], None]:

@@ -1,17 +1,19 @@
 """The life of an image on a node, and of a job's own image, which is called by its digest."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from core.handler import UNKNOWN, Handler, Properties
+from core.handler import UNKNOWN, Properties
 from images.build.engines import Engine
 from images.build.job import RequirementsSpec
 from images.build.spec import BuildSpec, Spec
 from images.build.trainer import IMAGES, MLFLOW, TRAINER, ImageSpec
-from images.image_lifecycle import ImageHandler, JobImageHandler
+from images.image_lifecycle import ImageHandler, ImageResource, JobImageHandler
 from images.targets import containerd
 from tests.unit.images.objects import Listener
 
@@ -57,102 +59,110 @@ def context(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _inputs(of: Handler, context: Path, **others: Any) -> Properties:
-    inputs = {"name": "mine", "context": str(context), "target": _TARGET, **others}
-    if isinstance(of, JobImageHandler):
-        inputs = {"dockerfile": "Dockerfile", **inputs}
-        return {**inputs, "contentHash": of.spec(inputs).content_hash}
-    inputs = {"datasets": [], **inputs}
-    return {**inputs, "contentHash": ImageHandler().spec(inputs).content_hash}
+def _inputs(of: ImageResource, context: Path, **others: Any) -> Properties:
+    is_jobs = isinstance(of, JobImageHandler)
+    own: Properties = {"dockerfile": "Dockerfile"} if is_jobs else {"datasets": []}
+    inputs = {"name": "mine", "context": str(context), "target": _TARGET, **own, **others}
+    return {**inputs, "contentHash": of.spec(inputs).content_hash}
 
 
-def _state(of: Handler, inputs: Properties) -> Properties:
-    return {**inputs, **of.create(inputs, Listener())[1]}
+@dataclass
+class Stack:
+    """An image in a stack of its own, in the cache that all stacks share."""
+
+    of: ImageResource
+    inputs: Callable[[], Properties]
+    urn: str = "urn:image"
+    state: Properties = field(default_factory=dict)
+
+    def up(self) -> Properties:
+        """Bring it up, and return its outputs."""
+        inputs, context = self.inputs(), Listener(urn=self.urn)
+        if self.state:
+            outputs = self.of.update(self.state, inputs, context)
+        else:
+            _, outputs = self.of.create(inputs, context)
+        self.state = {**inputs, **outputs}
+        return outputs
+
+    def changes(self) -> list[str]:
+        return [change.path for change in self.of.diff(self.state, self.inputs(), Listener())]
+
+    def preview(self) -> Properties:
+        inputs = self.inputs()
+        return self.of.preview(self.state, inputs, inputs, Listener())
+
+    def down(self) -> None:
+        self.of.delete(self.state, Listener(urn=self.urn))
 
 
-@pytest.mark.parametrize("of", [ImageHandler(), JobImageHandler()], ids=["image", "job image"])
 class TestEitherImage:
     """What holds for every image."""
 
-    def test_it_is_built_once_only(self, of: Handler, machine: Machine, context: Path) -> None:
-        inputs = _inputs(of, context)
-        state = _state(of, inputs)
-        assert of.diff(state, inputs, Listener()) == []
-        assert _state(of, inputs) == state
+    @pytest.fixture(params=[ImageHandler(), JobImageHandler()], ids=["image", "job image"])
+    def stack(self, request: pytest.FixtureRequest, machine: Machine, context: Path) -> Stack:
+        stack = Stack(request.param, partial(_inputs, request.param, context))
+        stack.up()
+        return stack
+
+    def test_it_is_built_once_only(self, stack: Stack, machine: Machine) -> None:
+        assert stack.changes() == []
+        before = dict(stack.state)
+        assert {**before, **stack.up()} == before
         assert len(machine.built) == 1
-        assert of.preview(state, inputs, inputs, Listener()) == {
-            key: state[key] for key in of.outputs
-        }
+        assert stack.preview() == {key: before[key] for key in stack.of.outputs}
 
-    def test_a_lost_one_comes_back(self, of: Handler, machine: Machine, context: Path) -> None:
-        inputs = _inputs(of, context)
-        state = _state(of, inputs)
-        machine.images.clear()
-        assert [change.path for change in of.diff(state, inputs, Listener())] == ["imageDigest"]
-        of.update(state, inputs, Listener())
-        assert state["reference"] in machine.images
+    def test_a_lost_name_comes_back(self, stack: Stack, machine: Machine) -> None:
+        names = {*machine.images}
+        for lost in (names, *({name} for name in names)):
+            for name in lost:
+                del machine.images[name]
+            assert stack.changes() == ["imageDigest"]
+            stack.up()
+            assert machine.images.keys() == names
 
-    def test_a_node_down_lost_nothing(self, of: Handler, machine: Machine, context: Path) -> None:
-        inputs = _inputs(of, context)
-        state = _state(of, inputs)
-        machine.is_up = False
-        assert of.diff(state, inputs, Listener()) == []
-        of.delete(state, Listener())
-
-    def test_new_content_replaces_old(self, of: Handler, machine: Machine, context: Path) -> None:
-        state = _state(of, _inputs(of, context))
+    def test_new_content_replaces_old(self, stack: Stack, machine: Machine, context: Path) -> None:
+        before = stack.state["reference"]
         (context / "train.py").touch()
-        inputs = _inputs(of, context)
-        assert [change.path for change in of.diff(state, inputs, Listener())] == ["contentHash"]
-        known = of.preview(state, inputs, inputs, Listener())
+        assert stack.changes() == ["contentHash"]
+        known = stack.preview()
         assert known["imageDigest"] is UNKNOWN
-        outputs = of.update(state, inputs, Listener())
-        assert outputs["reference"] == known["reference"] != state["reference"]
-        assert state["reference"] not in machine.images
+        outputs = stack.up()
+        assert outputs["reference"] == known["reference"] != before
+        assert before not in machine.images
         assert set(outputs.values()) >= machine.images.keys()
 
-    def test_nothing_is_left_of_it(self, of: Handler, machine: Machine, context: Path) -> None:
-        state = _state(of, _inputs(of, context))
-        of.delete(state, Listener())
+    def test_nothing_is_left_of_it_unless_its_node_is_down(
+        self, stack: Stack, machine: Machine
+    ) -> None:
+        machine.is_up = False
+        assert stack.changes() == []
+        stack.down()
+        machine.is_up = True
+        stack.down()
         assert machine.images == {}
 
-    @pytest.mark.usefixtures("machine")
-    def test_files_that_change_during_a_run_are_noticed(self, of: Handler, context: Path) -> None:
-        inputs = _inputs(of, context)
+    def test_files_that_change_during_a_run_are_noticed(self, stack: Stack, context: Path) -> None:
+        inputs = stack.inputs()
         (context / "train.py").touch()
         with pytest.raises(RuntimeError, match="changed during this run"):
-            of.create(inputs, Listener())
+            stack.of.create(inputs, Listener())
 
 
-def test_a_jobs_image_is_called_by_its_digest(machine: Machine, context: Path) -> None:
-    of = JobImageHandler()
-    state = _state(of, _inputs(of, context))
-    assert state["pinned"] == f"localhost/slipway-job-mine@{state['imageDigest']}"
-    assert machine.images[state["pinned"]] == machine.images[state["reference"]]
-
-
-def test_a_name_by_digest_that_is_lost_comes_back(machine: Machine, context: Path) -> None:
-    of = JobImageHandler()
-    inputs = _inputs(of, context)
-    state = _state(of, inputs)
-    del machine.images[state["pinned"]]
-    assert of.diff(state, inputs, Listener())
-    of.update(state, inputs, Listener())
-    assert state["pinned"] in machine.images
-
-
-def test_the_same_content_under_a_new_name_stays(
+def test_a_jobs_image_is_called_by_its_digest_also_when_that_stays(
     machine: Machine, context: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A new name with the digest of the old one: removing the old must not take the new."""
     monkeypatch.setattr(
         machine, "load", lambda archive: machine.images.update({str(archive): "sha256:1"})
     )
-    of = JobImageHandler()
-    state = _state(of, _inputs(of, context))
+    stack = Stack(JobImageHandler(), partial(_inputs, JobImageHandler(), context))
+    before = stack.up()
+    assert before["pinned"] == f"localhost/slipway-job-mine@{before['imageDigest']}"
+    assert machine.images[before["pinned"]] == before["imageDigest"] == "sha256:1"
     (context / "notes.txt").touch()
-    outputs = of.update(state, _inputs(of, context), Listener())
-    assert outputs["pinned"] == state["pinned"]
+    outputs = stack.up()
+    assert outputs["pinned"] == before["pinned"]
     assert machine.images.keys() == {outputs["reference"], outputs["pinned"]}
 
 
@@ -174,37 +184,39 @@ def test_nothing_is_known_before_the_trainers_image_is(context: Path) -> None:
     assert of.preview(None, inputs, inputs, Listener()) == dict.fromkeys(of.outputs, UNKNOWN)
 
 
-def test_a_preview_says_what_is_built_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("machine")
+def test_a_preview_says_what_is_built_new(tmp_path: Path) -> None:
     """And what the last build of packages took, of whatever job; nothing where it is there."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     (tmp_path / "needs.txt").write_text("einops==0.8.1\n")
     of, seen = JobImageHandler(), Listener()
     spec = RequirementsSpec.from_file(tmp_path / "needs.txt")
-    inputs = {**spec.inputs, "trainer": UNKNOWN, "target": _TARGET}
-    assert of.check(inputs) == []
-    of.preview(None, inputs, inputs, seen)
-    of.preview({**inputs, "contentHash": "other"}, inputs, inputs, seen)
-    of.preview({**inputs, "trainer": "localhost/slipway-trainer:1"}, inputs, inputs, seen)
-    assert seen.lines == [f"is built from {spec.origin}: {spec.estimate}"] * 2
-    images = spec.archive.parent
-    images.mkdir(parents=True)
-    (images / "slipway-packages.took").write_text("the last build took 31 s, 330 MB")
-    of.preview(None, inputs, inputs, seen)
-    assert seen.lines[-1] == f"is built from {spec.origin}: the last build took 31 s, 330 MB"
-    inputs["trainer"] = "localhost/slipway-trainer:1"
-    of.spec(inputs).archive.touch()
-    of.preview(None, inputs, inputs, seen)
-    assert seen.lines[-1].endswith("needs.txt: already in the cache")
+    new = {**spec.inputs, "trainer": UNKNOWN, "target": _TARGET}
+    on_trainer = {**new, "trainer": "localhost/slipway-trainer:1"}
+    assert of.check(new) == []
+
+    def announced(inputs: Properties, state: Properties | None = None) -> list[str]:
+        seen.lines.clear()
+        of.preview(state, inputs, inputs, seen)
+        return seen.lines
+
+    what = f"is built from {spec.origin}"
+    for state in (None, {**new, "contentHash": "other"}):
+        assert announced(new, state) == [f"{what}: {spec.estimate}"]
+    assert announced(new, on_trainer) == []
+    spec.archive.parent.mkdir(parents=True)
+    (spec.archive.parent / "slipway-packages.took").write_text("the last build took 31 s, 330 MB")
+    assert announced(new) == [f"{what}: the last build took 31 s, 330 MB"]
+    of.spec(on_trainer).archive.touch()
+    assert announced(on_trainer) == [f"{what}: already in the cache"]
 
 
-def test_a_preview_says_what_a_build_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+@pytest.mark.usefixtures("machine")
+def test_a_preview_says_what_a_build_takes() -> None:
     of, seen = ImageHandler(), Listener()
     inputs = {**MLFLOW.inputs, "target": _TARGET}
     of.preview(None, inputs, inputs, seen)
     [line] = seen.lines
-    assert line.startswith(f"is built from {MLFLOW.context / 'Dockerfile.mlflow'}: ")
-    assert line.endswith(MLFLOW.estimate)
+    assert line == f"is built from {MLFLOW.context}/Dockerfile.mlflow: {MLFLOW.estimate}"
     of.preview({**inputs, "built": MLFLOW.reference}, inputs, inputs, seen)
     MLFLOW.archive.parent.mkdir(parents=True)
     MLFLOW.archive.touch()
@@ -212,18 +224,15 @@ def test_a_preview_says_what_a_build_takes(tmp_path: Path, monkeypatch: pytest.M
     assert seen.lines == [line], "it is built already, or as before"
 
 
-@pytest.mark.parametrize(
-    ("context", "dockerfile", "named"),
-    [("/nowhere", "Dockerfile", "context"), ("", "Nofile", "dockerfile")],
-)
-def test_a_preview_refuses_what_cannot_be_built(
-    context: str, dockerfile: str, named: str, tmp_path: Path
-) -> None:
-    folder = context or str(tmp_path)
-    inputs = {"name": "mine", "context": folder, "dockerfile": dockerfile, "contentHash": ""}
-    (failure,) = JobImageHandler().check(inputs)
-    assert failure.key == named
-    assert str(Path(folder, dockerfile) if named == "dockerfile" else folder) in failure.text
+def test_a_preview_refuses_what_cannot_be_built(tmp_path: Path) -> None:
+    for key, folder, dockerfile, named in (
+        ("context", "/nowhere", "Dockerfile", "/nowhere"),
+        ("dockerfile", str(tmp_path), "Nofile", f"{tmp_path}/Nofile"),
+    ):
+        inputs = {"name": "mine", "context": folder, "dockerfile": dockerfile, "contentHash": ""}
+        (failure,) = JobImageHandler().check(inputs)
+        assert failure.key == key
+        assert named in failure.text
 
 
 @pytest.mark.parametrize("spec", IMAGES, ids=lambda spec: spec.name)
@@ -231,28 +240,8 @@ def test_what_a_resource_stands_for_is_the_image_that_was_declared(spec: ImageSp
     assert ImageSpec.from_inputs(spec.inputs) == spec
 
 
-@dataclass
-class Stack:
-    """A job's image in a stack of its own, in the cache that all stacks share."""
-
-    urn: str
-    state: Properties = field(default_factory=dict)
-
-    def up(self, listed: Path) -> RequirementsSpec:
-        inputs = {**RequirementsSpec.from_file(listed).inputs, "target": _TARGET}
-        of, context = JobImageHandler(), Listener(urn=self.urn)
-        if self.state:
-            self.state = {**inputs, **of.update(self.state, inputs, context)}
-        else:
-            self.state = {**inputs, **of.create(inputs, context)[1]}
-        return RequirementsSpec.from_file(listed)
-
-    def down(self) -> None:
-        JobImageHandler().delete(self.state, Listener(urn=self.urn))
-
-
 @pytest.fixture
-def cache(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
+def _cache(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine on which a build leaves an archive, and removes those that no stack has."""
 
     def build(spec: BuildSpec) -> Path:
@@ -263,10 +252,9 @@ def cache(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
         return Path(spec.reference)
 
     monkeypatch.setattr(machine, "build", build)
-    return machine
 
 
-@pytest.mark.usefixtures("cache")
+@pytest.mark.usefixtures("_cache")
 def test_two_checkouts_keep_their_images_of_the_same_name(tmp_path: Path) -> None:
     """A build does not remove the archive that another checkout's stack is brought up with."""
     of, archives = ImageHandler(), []
@@ -274,35 +262,41 @@ def test_two_checkouts_keep_their_images_of_the_same_name(tmp_path: Path) -> Non
         checkout = tmp_path / name
         checkout.mkdir()
         (checkout / "Dockerfile").write_text(f"FROM {name}\n")
-        inputs = _inputs(of, checkout)
-        of.create(inputs, Listener(urn=f"urn:{name}"))
-        archives.append(of.spec(inputs).archive)
+        stack = Stack(of, partial(_inputs, of, checkout), name)
+        stack.up()
+        archives.append(of.spec(stack.state).archive)
     assert [each.exists() for each in archives] == [True, True]
 
 
-@pytest.mark.usefixtures("cache")
+@pytest.mark.usefixtures("_cache")
 def test_an_image_that_no_stack_has_leaves_the_cache(tmp_path: Path) -> None:
-    lists = [tmp_path / f"{number}.txt" for number in range(5)]
-    for number, listed in enumerate(lists):
-        listed.write_text(f"einops==0.{number}\n")
-    one, two, three = Stack("one"), Stack("two"), Stack("three")
-    shared, other = one.up(lists[0]), two.up(lists[1])
-    assert three.up(lists[0]) == shared
-    foreign = [shared.archive.with_name(f"slipway-{each}-0a.tar") for each in ("job-x", "trainer")]
+    listed = tmp_path / "needs.txt"
+
+    def inputs() -> Properties:
+        return {**RequirementsSpec.from_file(listed).inputs, "target": _TARGET}
+
+    def up(stack: Stack, version: int) -> Path:
+        listed.write_text(f"einops==0.{version}\n")
+        stack.up()
+        return RequirementsSpec.from_file(listed).archive
+
+    def there(*archives: Path) -> list[bool]:
+        kinds = (".tar", ".unpacked")
+        return [all(each.with_suffix(kind).exists() for kind in kinds) for each in archives]
+
+    one, two, three = (Stack(JobImageHandler(), inputs, urn) for urn in ("one", "two", "three"))
+    shared, other = up(one, 0), up(two, 1)
+    assert up(three, 0) == shared
+    foreign = [shared.with_name(f"slipway-{each}-0a.tar") for each in ("job-x", "trainer")]
     for each in foreign:
         each.touch()
-
-    def there(*specs: BuildSpec) -> list[bool]:
-        kinds = (".tar", ".unpacked")
-        return [all(each.archive.with_suffix(kind).exists() for kind in kinds) for each in specs]
-
-    third = one.up(lists[2])
+    third = up(one, 2)
     assert there(shared, other, third) == [True] * 3, "another stack has the first one still"
     three.down()
     assert there(shared) == [True], "that stack may come up again"
-    fourth = two.up(lists[3])
+    fourth = up(two, 3)
     assert there(shared, other, third, fourth) == [False, True, True, True], "until it is replaced"
-    fifth = three.up(lists[4])
+    fifth = up(three, 4)
     assert there(other, third, fourth, fifth) == [False, True, True, True]
-    assert not shared.archive.with_suffix(".unpacked").exists()
+    assert not shared.with_suffix(".unpacked").exists()
     assert all(each.exists() for each in foreign), "nobody noted that they are unused"

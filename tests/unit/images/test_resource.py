@@ -29,19 +29,11 @@ def test_only_jobs_that_need_it_declare_it(declared: list[tuple[str, Mapping[str
     images = TrainerImages(_TARGET)
     assert declared == []
     for _ in range(2):
-        assert (
-            images.provide(images.spec(gpus=False, cifar=False)).reference
-            == "a pod's slipway-trainer"
-        )
+        assert images.provide(images.spec()).reference == "a pod's slipway-trainer"
     assert declared == [("slipway-trainer", _TARGET)]
-    assert (
-        images.provide(images.spec(gpus=False, cifar=True)).base
-        == "localhost/slipway-trainer-cifar"
-    )
-    assert (
-        images.provide(images.spec(gpus=True, cifar=True)).base == "localhost/slipway-trainer-cuda"
-    )
-    assert [name for name, _ in declared[1:]] == ["slipway-trainer-cifar", "slipway-trainer-cuda"]
+    for gpus, name in ((False, "slipway-trainer-cifar"), (True, "slipway-trainer-cuda")):
+        assert images.provide(images.spec(gpus=gpus, cifar=True)).base == f"localhost/{name}"
+        assert declared[-1][0] == name
 
 
 def test_a_prebuilt_image_keeps_its_name(declared: list[tuple[str, Mapping[str, Any]]]) -> None:

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
 from core.process import CommandFailed
 from images.build import debian
+from tests.doubles.serving import in_background
 
 _APT = """#!/bin/sh
 echo "$*" >> {calls}
@@ -22,41 +22,36 @@ esac
 _DPKG = '#!/bin/sh\ntouch "$3/unpacked-$(basename "$2")"\n'
 
 
-def _programs(folder: Path, monkeypatch: pytest.MonkeyPatch, plain: str) -> Path:
-    calls = folder / "calls"
-    programs = folder / "bin"
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a test puts `apt-get`."""
+    programs = tmp_path / "bin"
     programs.mkdir()
-    for name, text in (("apt-get", _APT.format(calls=calls, plain=plain)), ("dpkg-deb", _DPKG)):
+    for name, text in (("apt-get", ""), ("dpkg-deb", _DPKG)):
         (programs / name).write_text(text)
         (programs / name).chmod(0o700)
     monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
-    return calls
+    return programs
 
 
-def test_it_comes_from_the_machines_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = _programs(tmp_path, monkeypatch, "touch numbers_1_all.deb")
-    debian.unpack("numbers", tmp_path / "unpacked")
-    assert [path.name for path in (tmp_path / "unpacked").iterdir()] == [
-        "unpacked-numbers_1_all.deb"
-    ]
-    assert len(calls.read_text().splitlines()) == 1
+@pytest.mark.parametrize(
+    ("plain", "asked"),
+    [("touch numbers_1_all.deb", ["numbers"]), ("exit 100", ["numbers", "update", "numbers"])],
+    ids=["from the machine's lists", "missing lists are fetched"],
+)
+def test_a_package_is_unpacked(
+    programs: Path, tmp_path: Path, plain: str, asked: list[str]
+) -> None:
+    calls, unpacked = tmp_path / "calls", tmp_path / "unpacked"
+    (programs / "apt-get").write_text(_APT.format(calls=calls, plain=plain))
+    debian.unpack("numbers", unpacked)
+    assert [path.name for path in unpacked.iterdir()] == ["unpacked-numbers_1_all.deb"]
+    assert [line.split()[-1] for line in calls.read_text().splitlines()] == asked
     assert {path.name for path in tmp_path.iterdir()} == {"bin", "calls", "unpacked"}
 
 
-def test_missing_lists_are_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = _programs(tmp_path, monkeypatch, "exit 100")
-    debian.unpack("numbers", tmp_path / "unpacked")
-    assert [line.split()[-1] for line in calls.read_text().splitlines()] == [
-        "numbers",
-        "update",
-        "numbers",
-    ]
-    assert list((tmp_path / "unpacked").iterdir())
-
-
-def test_a_failure_includes_apts_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _programs(tmp_path, monkeypatch, "exit 100")
-    (tmp_path / "bin" / "apt-get").write_text("#!/bin/sh\necho no such package >&2\nexit 100\n")
+def test_a_failure_includes_apts_output(programs: Path, tmp_path: Path) -> None:
+    (programs / "apt-get").write_text("#!/bin/sh\necho no such package >&2\nexit 100\n")
     with pytest.raises(CommandFailed, match="failed with 100: no such package"):
         debian.unpack("numbers", tmp_path / "unpacked")
 
@@ -75,20 +70,18 @@ def asked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
             self.send_response(request.param)
             self.end_headers()
 
-        def log_message(self, *_: object) -> None:
-            pass
-
     debian.snapshot.cache_clear()
-    with ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as server:
-        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{server.server_port}")
-        Thread(target=server.serve_forever).start()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{server.server_port}")
+    with in_background(server):
         yield lines
-        server.shutdown()
     debian.snapshot.cache_clear()
 
 
 @pytest.mark.parametrize("asked", [200], indirect=True)
 def test_a_suite_that_debian_changes_is_taken_as_it_was_on_one_day(asked: list[str]) -> None:
+    assert debian.snapshot("trixie") is None
+    assert asked == [], "a released suite comes from its mirror"
     assert debian.sources("forky") == [f"deb [check-valid-until=no] {_DAY} forky main"]
     assert debian.sources("forky") == debian.sources("forky")
     assert asked == [f"{_DAY}/dists/forky/InRelease"]
@@ -101,19 +94,11 @@ def test_where_that_day_cannot_be_had_the_machines_own_mirror_serves(asked: list
     assert asked
 
 
-@pytest.mark.parametrize("asked", [200], indirect=True)
-def test_a_released_suite_comes_from_its_mirror(asked: list[str]) -> None:
-    assert debian.snapshot("trixie") is None
-    assert asked == []
-
-
 def test_a_build_has_both_names_of_the_shells_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
     monkeypatch.setenv("no_proxy", "here")
     monkeypatch.setattr(debian, "_apt", lambda _name: "")
-    one, none = "http://proxy:3128", "here"
-    assert debian.proxies() == {
-        "https_proxy": one, "HTTPS_PROXY": one, "no_proxy": none, "NO_PROXY": none,
-    }  # fmt: skip
+    proxies = dict.fromkeys(("https_proxy", "HTTPS_PROXY"), "http://proxy:3128")
+    assert debian.proxies() == {**proxies, "no_proxy": "here", "NO_PROXY": "here"}

@@ -1,17 +1,16 @@
-"""A job's own image: what it is built from, and what is wrong with it before anything is built."""
+"""A job's own image, or its packages: what is built, and what is wrong with it beforehand."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from core.paths import CHECKOUT
-from images.build.engines import DOCKER, Command, Engine, Plan
-from images.build.job import JobImageSpec
-from images.build.runner import Runner
-from tests.unit.images.objects import Listener
+from images.build.engines import DOCKER, Engine, Plan
+from images.build.job import DOCKERFILE, JobImageSpec, RequirementsSpec
+from images.build.runner import BuildFailed, Runner
+from images.build.trainer import TRAINER_CIFAR
+from slipway_trainer.agent.artifacts import time_limit
+from tests.unit.images.objects import Holding, Listener
 
 _FROM_TRAINER = "# mine\nARG TRAINER\nFROM ${TRAINER}\nCOPY train.py /\n"
 
@@ -24,13 +23,10 @@ def _spec(folder: Path, dockerfile: str, trainer: str | None = None) -> JobImage
 def test_a_dockerfile_asks_for_the_trainers_image_with_an_argument(tmp_path: Path) -> None:
     assert _spec(tmp_path, _FROM_TRAINER).wants_trainer
     assert _spec(tmp_path, "arg TRAINER=debian:12\nFROM $TRAINER\n").wants_trainer
-    assert not _spec(tmp_path, "# ARG TRAINER\nFROM debian:12\n").wants_trainer
-
-
-def test_a_comment_may_be_in_any_encoding(tmp_path: Path) -> None:
-    spec = _spec(tmp_path, "")
-    (tmp_path / "Dockerfile").write_bytes("# für mich\nFROM debian:12\n".encode("latin-1"))
+    spec = _spec(tmp_path, "# ARG TRAINER\nFROM debian:12\n")
     assert not spec.wants_trainer
+    (tmp_path / "Dockerfile").write_bytes("# für mich\nFROM debian:12\n".encode("latin-1"))
+    assert not spec.wants_trainer, "a comment may be in any encoding"
 
 
 def test_the_name_has_the_files_the_dockerfile_and_the_trainer(tmp_path: Path) -> None:
@@ -50,14 +46,8 @@ def test_the_name_has_the_files_the_dockerfile_and_the_trainer(tmp_path: Path) -
 def test_a_pipe_among_the_files_is_not_read(tmp_path: Path) -> None:
     before = _spec(tmp_path, _FROM_TRAINER).content_hash
     os.mkfifo(tmp_path / "pipe")
-    reading = (
-        "import sys, pathlib, images.build.spec;"
-        "print(images.build.spec.digest_of(pathlib.Path(sys.argv[1])))"
-    )
-    subprocess.run(
-        [sys.executable, "-c", reading, str(tmp_path)], cwd=CHECKOUT, check=True, timeout=20
-    )
-    assert before != _spec(tmp_path, _FROM_TRAINER).content_hash
+    with time_limit(20, "reading a pipe"):
+        assert before != _spec(tmp_path, _FROM_TRAINER).content_hash
 
 
 @pytest.mark.parametrize("line", ["ARG HTTPS_PROXY", "ENV a=b https_proxy=$x", "arg http_proxy=1"])
@@ -65,8 +55,7 @@ def test_a_dockerfile_that_would_keep_a_proxys_password_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
 ) -> None:
     """A declared argument is in the image's history; without a password there is no harm."""
-    (tmp_path / "Dockerfile").write_text(f"FROM scratch\n{line}\n")
-    spec = JobImageSpec("mine", tmp_path, "Dockerfile")
+    spec = _spec(tmp_path, f"FROM scratch\n{line}\n")
     monkeypatch.setenv("https_proxy", "http://proxy:3128")
     assert spec.problems() == {}
     monkeypatch.setenv("https_proxy", "http://me:pw@proxy:3128")
@@ -84,12 +73,7 @@ def test_a_dockerfile_outside_of_the_context_is_refused(tmp_path: Path) -> None:
 
 def test_the_trainers_image_is_a_build_argument(tmp_path: Path) -> None:
     spec = _spec(tmp_path, _FROM_TRAINER, "localhost/trainer:1")
-
-    class Holding(Engine):
-        def digest(self, reference: str) -> Command:
-            return (sys.executable, "-c", f"print({reference!r})")
-
-    plan = spec.prepare(Holding("docker", ()), Runner(tmp_path / "log", Listener()), tmp_path)
+    plan = spec.prepare(Holding(), Runner(tmp_path / "log", Listener()), tmp_path)
     assert plan.arguments == ("TRAINER=localhost/trainer:1",)
     assert (plan.context, plan.dockerfile) == (tmp_path, tmp_path / "Dockerfile")
 
@@ -101,3 +85,136 @@ def test_the_build_command_has_the_dockerfile_and_ends_with_the_context(engine: 
     assert command[command.index("--file") + 1] == "/context/docker/File"
     assert command[command.index("--build-arg") + 1] == "A=b"
     assert command[-1] == "/context"
+
+
+_TRAINER = "localhost/slipway-other:1"
+
+
+def packages(folder: Path, text: str, **others: str) -> RequirementsSpec:
+    (folder / "needs.txt").write_text(text)
+    return RequirementsSpec.from_file(folder / "needs.txt", **{"trainer": _TRAINER, **others})
+
+
+def test_the_name_changes_with_the_list_and_the_trainers_image_alone(tmp_path: Path) -> None:
+    """Whatever the file is called; over each of the trainer's images it is another resource."""
+    one = packages(tmp_path, "einops==0.8.1\n")
+    others = {
+        packages(tmp_path, "einops==0.8.0\n").reference,
+        packages(tmp_path, "einops==0.8.1\n", trainer="localhost/slipway-other:2").reference,
+    }
+    assert len({one.reference, *others}) == 3
+    assert one.reference.startswith("localhost/slipway-packages:")
+    (tmp_path / "others.txt").write_text("einops==0.8.1\n")
+    other = RequirementsSpec.from_file(tmp_path / "others.txt", trainer=_TRAINER)
+    assert (other.name, other.archive) == (one.name, one.archive)
+    cifar = RequirementsSpec.from_file(tmp_path / "others.txt", TRAINER_CIFAR.name)
+    assert cifar.name != one.name
+
+
+def test_a_resources_inputs_are_enough_to_build_it(tmp_path: Path) -> None:
+    wanted = packages(tmp_path, "einops\n")
+    assert JobImageSpec.from_inputs(wanted.inputs) == wanted
+    assert wanted.wants_trainer
+
+
+def test_the_build_has_the_list_and_nothing_else_of_its_folder(tmp_path: Path) -> None:
+    folder, work = tmp_path / "own", tmp_path / "work"
+    folder.mkdir()
+    work.mkdir()
+    (folder / "token").write_text("hidden")
+    wanted = packages(folder, "einops\n")
+    plan = wanted.prepare(Holding(), Runner(tmp_path / "log", Listener()), work)
+    assert [path.read_text() for path in plan.context.iterdir()] == ["einops\n"]
+    assert plan.dockerfile == DOCKERFILE
+    assert plan.arguments == (f"TRAINER={_TRAINER}", f"CONTENT={wanted.content_hash}")
+
+
+def test_a_preview_names_the_file_and_no_address_in_it(tmp_path: Path) -> None:
+    origin = packages(tmp_path, "--index-url https://user:secret@index.example\neinops\n").origin
+    assert origin == f"the trainer's image and the packages in {tmp_path}/needs.txt"
+
+
+def test_a_missing_requirements_file_is_reported(tmp_path: Path) -> None:
+    found = RequirementsSpec.from_file(tmp_path / "nowhere.txt").problems()
+    assert [*found] == ["requirements"]
+    assert f"{tmp_path}/nowhere.txt can't be read: No such file" in found["requirements"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("-r more.txt", "-c pins.txt", "-e .", "--requirement=more.txt", "./mine", "../mine.whl"),
+        *("/srv/mine.whl", "mine @ file:///srv/mine.whl", "file:mine.whl"),
+    ],
+)
+def test_another_file_is_refused_by_its_line(tmp_path: Path, line: str) -> None:
+    """A preview shows what is built and from what."""
+    found = packages(tmp_path, f"einops\n{line}\n").problems()
+    assert "line 2 of" in found["requirements"]
+    assert "refers to another file" in found["requirements"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "einops", "a==1 \\\n  --hash=sha256:0", "mine @ https://a.example/b.whl", "# -r x"]
+)
+def test_packages_are_allowed(tmp_path: Path, text: str) -> None:
+    assert packages(tmp_path, text).problems() == {}
+
+
+_BASE = "slipway-trainer"
+
+
+@pytest.mark.parametrize(
+    ("base", "line", "reason"),
+    [
+        (_BASE, "torch==2.6.0", 'torch 2.14.1: set the job\'s `torch: "2.6"`, or remove it'),
+        (_BASE, "Torch ~= 2.6.0  # ours", '`torch: "2.6"`'),
+        (_BASE, "torch==2.6.0+cu124", "torch 2.14.1: remove it"),
+        (_BASE, "torch<2", "torch 2.14.1: remove it"),
+        (_BASE, "torchvision==0.21.0 --hash=sha256:0", '`torch: "2.6"`'),
+        (_BASE, "torch==2.6.0; python_version>='3.14'", '`torch: "2.6"`'),
+        (f"{_BASE}-2.6", "torch>=2.7", 'torch 2.6.0: set the job\'s `torch: "2.14"`'),
+        (f"{_BASE}-cuda", "torch==2.10.0", 'torch 2.15.0: set the job\'s `torch: "2.10"`'),
+        (f"{_BASE}-cuda-2.6", "torchvision>0.28", '`torch: "2.15"`'),
+    ],
+)
+def test_another_torch_is_refused(tmp_path: Path, base: str, line: str, reason: str) -> None:
+    found = packages(tmp_path, f"einops\n{line}\n", base=base).problems()
+    assert "line 2 of" in found["requirements"]
+    assert reason in found["requirements"]
+
+
+@pytest.mark.parametrize(
+    ("base", "line"),
+    [
+        (_BASE, "torch"),
+        (_BASE, "torch==2.14.1"),
+        (f"{_BASE}-cifar", "torch[opt-einsum]~=2.14"),
+        (_BASE, "torchvision>=0.20 # any"),
+        (_BASE, "torch==2.6.0; python_version<'3.14'"),
+        (_BASE, "torchmetrics==1.0.0"),
+        (f"{_BASE}-cuda", "torch==2.15.*"),
+        (f"{_BASE}-2.6", "torch==2.6.0"),
+        (_BASE, "torch @ https://index.example/torch.whl"),
+    ],
+)
+def test_a_torch_that_the_image_has_is_allowed(tmp_path: Path, base: str, line: str) -> None:
+    assert packages(tmp_path, f"{line}\n", base=base).problems() == {}
+
+
+def test_all_wrong_lines_are_reported_together(tmp_path: Path) -> None:
+    found = packages(tmp_path, "torch==1.13\n-r more.txt\ntorchvision==0.1\n").problems()
+    assert all(f"line {number} of" in found["requirements"] for number in (1, 2, 3))
+
+
+def test_a_failed_build_reports_pips_reason_the_file_and_a_remedy(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text(
+        "ERROR: Could not find a version that satisfies the requirement einops (from versions: "
+        "none)\nERROR: No matching distribution found for einops\n"
+    )
+    told = str(packages(tmp_path, "einops\n").explained(BuildFailed("the end of its log"), log))
+    first = told.splitlines()[0]
+    assert first.startswith(f"the packages in {tmp_path}/needs.txt can't be installed: the index")
+    assert "does not offer einops" in first
+    assert all(each in told for each in ("make up", "`torch`", "the end of its log"))

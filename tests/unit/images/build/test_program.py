@@ -2,10 +2,8 @@
 
 import json
 import tarfile
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import pulumi
 import pytest
@@ -17,7 +15,6 @@ from core.toolchain import Tool
 from images import image_lifecycle, resource
 from images.build.program import Program
 from images.image_lifecycle import ProgramHandler
-from images.resource import NotPrebuilt
 from tests.unit.images.objects import Listener
 
 _OF = ProgramHandler()
@@ -63,15 +60,7 @@ def tool(tmp_path: Path) -> Tool:
 
 
 def _inputs(tool: Tool) -> Properties:
-    program = Program.from_tool(tool, "/tcp-wait")
-    return {
-        "name": tool.name,
-        "path": str(tool.path),
-        "version": tool.version,
-        "entrypoint": program.entrypoint,
-        "contentHash": program.content_hash,
-        "target": _TARGET,
-    }
+    return {**Program.from_tool(tool, "/tcp-wait").inputs, "target": _TARGET}
 
 
 def test_it_is_brought_in_without_its_archive(shelf: Shelf, tool: Tool, tmp_path: Path) -> None:
@@ -99,38 +88,27 @@ def test_a_preview_names_it_before_its_registry_is_there(shelf: Shelf, tool: Too
     assert known["imageDigest"] is UNKNOWN
 
 
-class TestHelperImages:
-    """What a cluster's kind declares for the operator."""
+@pytest.fixture
+def declared(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the resources that a cluster's kind declares for the operator."""
+    names: list[str] = []
+    monkeypatch.setattr(toolchain, "tool", lambda name: replace(tool, name=name))
+    monkeypatch.setattr(
+        pulumi.CustomResource, "__init__", lambda _self, _type, name, *_: names.append(name)
+    )
+    return names
 
-    @pytest.fixture
-    def declared(self, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-        names: list[str] = []
 
-        def register(_self: Any, _type: str, name: str, *_: Any) -> None:
-            names.append(name)
+def test_names_of_helper_images_are_known_at_once(declared: list[str]) -> None:
+    images, needs = resource.helper_images(_TARGET)
+    assert images.keys() == {"training-operator", "tcp-wait"}
+    assert all(each.startswith("example.org/team/slipway-") for each in images.values())
+    assert declared == ["training-operator", "tcp-wait"]
+    assert len(needs) == 2
 
-        monkeypatch.setattr(toolchain, "tool", lambda name: replace(tool, name=name))
-        monkeypatch.setattr(pulumi.CustomResource, "__init__", register)
-        return names
 
-    def test_their_names_are_known_at_once(self, declared: list[str]) -> None:
-        images, needs = resource.helper_images(_TARGET)
-        assert images.keys() == {"training-operator", "tcp-wait"}
-        assert all(each.startswith("example.org/team/slipway-") for each in images.values())
-        assert declared == ["training-operator", "tcp-wait"]
-        assert len(needs) == 2
-
-    def test_those_that_are_there_are_not_brought_in(self, declared: list[str]) -> None:
-        target: Mapping[str, Any] = {
-            "kind": "there",
-            "trainingOperator": "example.org/operator:1",
-            "otherwise": _TARGET,
-        }
-        images, _ = resource.helper_images(target)
-        assert images["training-operator"] == "example.org/operator:1"
-        assert declared == ["tcp-wait"]
-
-    @pytest.mark.usefixtures("declared")
-    def test_an_image_that_is_not_prebuilt_must_be_named(self) -> None:
-        with pytest.raises(NotPrebuilt, match="add it as 'tcpWait'"):
-            resource.helper_images({"kind": "there", "trainingOperator": "example.org/a:1"})
+def test_helper_images_that_are_there_are_not_brought_in(declared: list[str]) -> None:
+    there = {"kind": "there", "trainingOperator": "example.org/operator:1"}
+    images, _ = resource.helper_images({**there, "otherwise": _TARGET})
+    assert images["training-operator"] == "example.org/operator:1"
+    assert declared == ["tcp-wait"]

@@ -5,7 +5,7 @@ import io
 import pickle
 import struct
 import tarfile
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,26 +16,14 @@ from images.datasets import cifar10
 from images.datasets.dataset import NotAvailable
 from tests.unit.images.objects import Listener
 
-_ENCODINGS = ("bytes", "latin1")
 
+class Made:
+    """What numpy would make, by `_reconstruct` and `dtype`: of arguments, and then its state."""
 
-@dataclass
-class Array:
-    """What numpy would make: `_reconstruct(ndarray, (0,), "b")`, and then its state."""
-
-    arguments: tuple[Any, ...]
     state: tuple[Any, ...] = ()
 
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.state = state
-
-
-@dataclass
-class Kind:
-    """What `numpy.dtype` would make."""
-
-    arguments: tuple[Any, ...]
-    state: tuple[Any, ...] = field(default=())
+    def __init__(self, *arguments: Any) -> None:
+        self.arguments = arguments
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.state = state
@@ -46,8 +34,8 @@ class Unpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         return {
-            ("numpy.core.multiarray", "_reconstruct"): lambda *arguments: Array(arguments),
-            ("numpy", "dtype"): lambda *arguments: Kind(arguments),
+            ("numpy.core.multiarray", "_reconstruct"): Made,
+            ("numpy", "dtype"): Made,
             ("numpy", "ndarray"): "ndarray",
         }[module, name]
 
@@ -57,7 +45,7 @@ def _load(data: bytes) -> dict[str, Any]:
     return loaded
 
 
-def _bytes(array: Array) -> bytes:
+def _bytes(array: Made) -> bytes:
     raw: str = array.state[4]
     return raw.encode("latin1")
 
@@ -76,7 +64,7 @@ def test_a_batch_is_a_pickle_of_python_2_that_numpy_reads() -> None:
 
 def test_texts_are_strings_of_python_2_which_the_reader_decodes() -> None:
     whole = cifar10.dump({"name": "x"})
-    read = [Unpickler(io.BytesIO(whole), encoding=each).load() for each in _ENCODINGS]
+    read = [Unpickler(io.BytesIO(whole), encoding=each).load() for each in ("bytes", "latin1")]
     assert read == [{b"name": b"x"}, {"name": "x"}]
 
 
@@ -102,25 +90,19 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_small")
 def test_each_class_gives_the_same_number_of_pictures_in_their_order(tmp_path: Path) -> None:
+    """A picture is centred in three equal colors."""
     cifar10.from_debian(tmp_path, Listener())
     folder = tmp_path / "cifar-10-batches-py"
     read = {path.name: _load(path.read_bytes()) for path in folder.iterdir()}
     trained = [read[f"data_batch_{number}"] for number in range(1, 6)]
-    assert [label for batch in trained for label in batch["labels"]] == [
-        0, 1, 1, 0, 1, 0, 1, 0, 0, 1,
-    ]  # fmt: skip
+    labels = [label for batch in trained for label in batch["labels"]]
+    assert labels == [0, 1, 1, 0, 1, 0, 1, 0, 0, 1]
     assert trained[4]["filenames"] == ["train_00008.png", "train_00009.png"]
     assert trained[4]["batch_label"] == "training batch 5 of 5"
     assert read["test_batch"]["labels"] == [1]
     assert read["batches.meta"]["label_names"] == list(cifar10.FASHION_MNIST.classes)
     assert [path.name for path in tmp_path.iterdir()] == ["cifar-10-batches-py"]
-
-
-@pytest.mark.usefixtures("_small")
-def test_a_picture_is_centred_in_three_equal_colors(tmp_path: Path) -> None:
-    cifar10.from_debian(tmp_path, Listener())
-    batch = _load((tmp_path / "cifar-10-batches-py" / "data_batch_4").read_bytes())
-    row = _bytes(batch["data"])[:3072]
+    row = _bytes(trained[3]["data"])[:3072]
     red, green, blue = row[:1024], row[1024:2048], row[2048:]
     assert red == green == blue
     lines = [red[start : start + 32] for start in range(0, 1024, 32)]

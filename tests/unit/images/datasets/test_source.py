@@ -14,20 +14,15 @@ from tests.unit.images.objects import Listener
 _CONTENT = b"pictures" * 1000
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    """Serves files and logs nothing."""
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the base's name
-        """Nobody reads it."""
-
-
 @pytest.fixture
 def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     served = tmp_path / "served"
     served.mkdir()
     (served / "file").write_bytes(_CONTENT)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(served)))
+    server = ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(served))
+    )
     with in_background(server):
         yield f"http://127.0.0.1:{server.server_port}"
 
@@ -37,14 +32,13 @@ def test_what_was_published_is_written(address: str, tmp_path: Path) -> None:
     assert (tmp_path / "new" / "file").read_bytes() == _CONTENT
 
 
-def test_a_file_that_is_not_there_is_named(address: str, tmp_path: Path) -> None:
-    with pytest.raises(NotAvailable, match="404"):
-        download(f"{address}/nothing", tmp_path / "file", Listener())
-
-
-def test_an_unreachable_server_is_named_with_the_reason(tmp_path: Path) -> None:
-    with pytest.raises(NotAvailable, match=r"http://127\.0\.0\.1:9/file: .*[Rr]efused"):
-        download("http://127.0.0.1:9/file", tmp_path / "file", Listener())
+def test_an_address_that_cannot_be_read_is_named_with_the_reason(
+    address: str, tmp_path: Path
+) -> None:
+    nobody = "http://127.0.0.1:9/file"
+    for url, reason in ((f"{address}/nothing", "404"), (nobody, f"{nobody}: .*[Rr]efused")):
+        with pytest.raises(NotAvailable, match=reason):
+            download(url, tmp_path / "file", Listener())
 
 
 def test_it_stops_when_the_person_asks(address: str, tmp_path: Path) -> None:

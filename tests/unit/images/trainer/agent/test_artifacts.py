@@ -8,7 +8,7 @@ from contextlib import chdir
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from unittest.mock import Mock
 from uuid import uuid4
 
 import fsspec
@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from slipway.events import Events
 from slipway_trainer.agent import artifacts
+from tests.unit.images.trainer.store import store
 
 _EVENTS = Events(rank=0)
 
@@ -35,75 +36,46 @@ def outputs(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("scheme", ["file", "memory"])
 def test_each_file_has_its_size_and_sha256(outputs: Path, tmp_path: Path, scheme: str) -> None:
     url = f"{scheme}://{tmp_path}/run"
+    artifacts.sync(outputs, url, _EVENTS)
+    (outputs / "model.pt").write_bytes(b"better")
     listed = artifacts.sync(outputs, url, _EVENTS)
-    store, root = fsspec.url_to_fs(url)
+    copies, root = fsspec.url_to_fs(url)
+    assert copies.cat_file(f"{root}/model.pt") == b"better"
     assert list(listed) == ["artifacts.json", "logs/a trace.json", "model.pt"]
     for path, entry in listed.items():
-        content = store.cat_file(f"{root}/{path}")
-        assert entry == {
-            "url": f"{url}/{path}",
-            "sha256": sha256(content).hexdigest(),
-            "bytes": len(content),
-        }
+        content = copies.cat_file(f"{root}/{path}")
+        digest = sha256(content).hexdigest()
+        assert entry == {"url": f"{url}/{path}", "sha256": digest, "bytes": len(content)}
     del listed["artifacts.json"]
-    assert json.loads(store.cat_file(f"{root}/artifacts.json")) == listed
-
-
-def test_copying_again_replaces_what_is_there(outputs: Path, tmp_path: Path) -> None:
-    url = f"file://{tmp_path}/run"
-    artifacts.sync(outputs, url, _EVENTS)
-    (outputs / "model.pt").write_bytes(b"w")
-    artifacts.sync(outputs, url, _EVENTS)
-    assert (tmp_path / "run/model.pt").read_bytes() == b"w"
-
-
-def test_without_a_file_nothing_is_copied(tmp_path: Path) -> None:
-    (tmp_path / "outputs/empty").mkdir(parents=True)
-    assert artifacts.sync(tmp_path / "outputs", f"file://{tmp_path}/run", _EVENTS) == {}
-    assert not (tmp_path / "run").exists()
+    assert json.loads(copies.cat_file(f"{root}/artifacts.json")) == listed
 
 
 def test_events_tell_each_file_and_the_whole(
     outputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    artifacts.sync(outputs, f"file://{tmp_path}/run", _EVENTS)
-    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [event["event"] for event in events] == ["artifact", "artifact", "artifacts"]
-    assert events[1]["path"] == "model.pt"
-    assert events[1]["sha256"] == sha256(b"weights").hexdigest()
-    assert (events[2]["files"], events[2]["bytes"]) == (2, 7)
-
-
-def _odd_names(directory: Path) -> None:
-    """Make what the case of odd file names leaves, and more of its kinds."""
-    for name in (
-        b"caf\xe9.txt",
-        b"two\nlines.txt",
-        b"epoch=1-acc=[0.9].ckpt",
-        "größe 🚀.json".encode(),
-    ):
-        (directory / os.fsdecode(name)).write_bytes(b"x")
-    (directory / "latest").symlink_to("logs")
-    (directory / "gone").symlink_to("nowhere")
-    (directory / "same.pt").symlink_to("model.pt")
-    (directory / "null").symlink_to("/dev/null")
-    os.mkfifo(directory / "pipe")
-    (directory / "artifacts.json").touch()
-    with socket.socket(socket.AF_UNIX) as listening, chdir(directory):
-        listening.bind("socket")
+    listed = artifacts.sync(outputs, f"file://{tmp_path}/run", _EVENTS)
+    first, second, last = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (first["event"], second["event"], last["event"]) == ("artifact", "artifact", "artifacts")
+    assert second.items() >= {"path": "model.pt", **listed["model.pt"]}.items()
+    assert (last["files"], last["bytes"]) == (2, 7)
 
 
 def test_what_is_no_file_or_has_an_odd_name_is_left_out_and_named(
     outputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A FIFO is never opened, which would wait for ever; a run that trained is recorded."""
-    _odd_names(outputs)
+    for name in (b"caf\xe9.txt", b"two\nlines.txt", b"epoch=1-acc=[0.9].ckpt", b"artifacts.json"):
+        (outputs / os.fsdecode(name)).write_bytes(b"x")
+    (outputs / "größe 🚀.json").touch()
+    links = {"latest": "logs", "gone": "nowhere", "same": "model.pt", "null": "/dev/null"}
+    for link, target in links.items():
+        (outputs / link).symlink_to(target)
+    os.mkfifo(outputs / "pipe")
+    with socket.socket(socket.AF_UNIX) as listening, chdir(outputs):
+        listening.bind("socket")
     listed = artifacts.sync(outputs, f"file://{tmp_path}/run", _EVENTS)
-    assert set(listed) == {
-        *("artifacts.json", "logs/a trace.json", "model.pt", "same.pt"),
-        *("epoch=1-acc=[0.9].ckpt", "größe 🚀.json"),
-    }
-    json.dumps(listed, ensure_ascii=False).encode()
+    kept = {"logs/a trace.json", "model.pt", "same", "epoch=1-acc=[0.9].ckpt", "größe 🚀.json"}
+    assert set(listed) == {"artifacts.json", *kept}
     warning, *_ = map(json.loads, capsys.readouterr().out.splitlines())
     assert warning["event"] == "warning"
     names = ("latest", "gone", "null", "pipe", "socket", "artifacts.json")
@@ -111,22 +83,21 @@ def test_what_is_no_file_or_has_an_odd_name_is_left_out_and_named(
         assert f"'{name}'" in warning["warning"]
 
 
-def test_special_files_alone_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    assert artifacts.sync(tmp_path, "memory://nothing", _EVENTS) == {}
+def test_without_a_file_nothing_is_copied(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "outputs/empty").mkdir(parents=True)
+    os.mkfifo(tmp_path / "outputs/pipe")
+    assert artifacts.sync(tmp_path / "outputs", f"file://{tmp_path}/run", _EVENTS) == {}
+    assert not (tmp_path / "run").exists()
     assert "'pipe'" in capsys.readouterr().out
 
 
+_NAMES = st.binary(min_size=1, max_size=12).filter(lambda name: not {0, 47} & {*name})
+
+
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    names=st.lists(
-        st.binary(min_size=1, max_size=12).filter(
-            lambda name: name not in {b".", b".."} and not {0, 47} & set(name)
-        ),
-        max_size=4,
-        unique=True,
-    )
-)
+@given(st.lists(_NAMES.filter(lambda name: name not in {b".", b".."}), max_size=4, unique=True))
 def test_a_file_of_any_name_arrives_or_is_left_out(tmp_path: Path, names: list[bytes]) -> None:
     """Files of any name are copied or named by a warning."""
     with TemporaryDirectory(dir=tmp_path) as directory:
@@ -139,54 +110,31 @@ def test_a_file_of_any_name_arrives_or_is_left_out(tmp_path: Path, names: list[b
     json.dumps(listed, ensure_ascii=False).encode()
 
 
-class _Broken(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
-    """Keeps something else than what it is given."""
-
-    protocol = "broken"
-    kept = b""
-
-    def put(self, lpath: list[str], rpath: list[str], **_: Any) -> None:
-        for path in rpath:
-            self.pipe_file(path, self.kept)
-
-
 @pytest.mark.parametrize(
     ("kept", "says"), [(b"weight", "is 6 bytes long, but 7 bytes"), (b"Weights", "has sha256")]
 )
-def test_a_copy_that_differs_is_an_error(
-    outputs: Path, kept: bytes, says: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fsspec.register_implementation("broken", _Broken, clobber=True)
-    monkeypatch.setattr(_Broken, "kept", kept)
+def test_a_copy_that_differs_is_an_error(outputs: Path, kept: bytes, says: str) -> None:
+    def put(own: MemoryFileSystem, _lpath: object, rpath: list[str]) -> None:
+        for path in rpath:
+            own.pipe_file(path, kept)
+
+    url = store("broken", put=put)
     (outputs / "logs/a trace.json").unlink()
     with pytest.raises(artifacts.NotArrivedError, match=says):
-        artifacts.sync(outputs, "broken://run", _EVENTS)
-    assert not fsspec.filesystem("broken").exists("broken://run/artifacts.json")
-
-
-class _Slow(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
-    protocol = "slow"
-
-    def put(self, lpath: list[str], rpath: list[str], **_: Any) -> None:
-        time.sleep(30)
+        artifacts.sync(outputs, url, _EVENTS)
+    assert not fsspec.filesystem("broken").exists(f"{url}/artifacts.json")
 
 
 def test_copying_ends_at_its_limit(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(artifacts, "LIMIT_SECONDS", 0.2)
-    fsspec.register_implementation("slow", _Slow, clobber=True)
     begun = time.monotonic()
     with pytest.raises(TimeoutError, match="copying 2 files to slow://run did not finish within"):
-        artifacts.sync(outputs, "slow://run", _EVENTS)
+        artifacts.sync(outputs, store("slow", put=lambda *_: time.sleep(30)), _EVENTS)
     assert time.monotonic() - begun < 5
 
 
-def test_an_unknown_store_is_named(outputs: Path) -> None:
-    with pytest.raises(ValueError, match="nowhere"):
-        artifacts.sync(outputs, "nowhere://run", _EVENTS)
-
-
 def _left(root: Path) -> set[str]:
-    return {path.name for path in root.iterdir() if path.is_dir()}
+    return {path.name for path in root.iterdir()}
 
 
 WELL, WORKER_FAILED, FAILED = (True, True), (True, False), (False, False)
@@ -196,9 +144,7 @@ WELL, WORKER_FAILED, FAILED = (True, True), (True, False), (False, False)
 @pytest.mark.parametrize(
     ("ends", "stay"),
     [
-        ([WELL], {"run-0"}),
         ([WELL, WELL, WELL], {"run-1", "run-2"}),
-        ([WELL, FAILED], {"run-0", "run-1"}),
         ([WELL, FAILED, FAILED], {"run-0", "run-2"}),
         ([FAILED, FAILED], {"run-1"}),
         ([WELL, FAILED, WELL], {"run-0", "run-2"}),
@@ -210,37 +156,33 @@ def test_the_last_run_and_the_last_that_succeeded_before_it_stay(
     tmp_path: Path, ends: list[tuple[bool, bool]], stay: set[str]
 ) -> None:
     succeeded = None
+    (tmp_path / "notes.txt").touch()
     for number, (is_success, is_judged_one) in enumerate(ends):
         run = tmp_path / f"run-{number}"
         (run / "replica-1").mkdir(parents=True)
         (run / "model.pt").write_text("weights")
         artifacts.prune(f"file://{tmp_path}", run.name, succeeded, is_success=is_success)
         succeeded = run.name if is_judged_one else succeeded
-    assert _left(tmp_path) == stay
+    assert _left(tmp_path) == {*stay, "notes.txt"}, "what else lies there is left alone"
     assert all((tmp_path / run / "model.pt").exists() for run in stay)
 
 
-@settings(deadline=None)
-@given(
-    runs=st.lists(
-        st.tuples(st.sampled_from([WELL, WORKER_FAILED, FAILED]), st.booleans(), st.booleans()),
-        max_size=8,
-    )
-)
+_RUNS = st.tuples(st.sampled_from([WELL, WORKER_FAILED, FAILED]), st.booleans(), st.booleans())
+
+
+@given(st.lists(_RUNS, max_size=8))
 def test_the_last_success_and_later_stay(runs: list[tuple[tuple[bool, bool], bool, bool]]) -> None:
     """A waiter may not know the last success, and an attempt that was given up may end last."""
-    store = fsspec.filesystem("memory")
-    place = f"/{uuid4()}"
+    memory, place = MemoryFileSystem(), f"/{uuid4()}"
     succeeded: str | None = None
-    late = list[tuple[str, str | None, bool]]()
-    ended = set[str]()
+    late, ended = list[tuple[str, str | None, bool]](), set[str]()
 
     def end(run: str, known: str | None, *, is_success: bool) -> None:
-        store.pipe_file(f"{place}/{run}/model.pt", b"weights")
+        memory.pipe_file(f"{place}/{run}/model.pt", b"weights")
         artifacts.prune(f"memory:/{place}", run, known, is_success=is_success)
         ended.add(run)
         for each in filter(None, (max(ended), succeeded)):
-            assert store.exists(f"{place}/{each}/model.pt"), each
+            assert memory.exists(f"{place}/{each}/model.pt"), each
 
     for number, ((is_success, is_judged_one), is_known, is_late) in enumerate(runs):
         run, known = f"run-{number}", succeeded if is_known else None
@@ -259,44 +201,23 @@ def test_what_was_noted_until_november_2026_stays_until_a_success_is_known(tmp_p
         (tmp_path / f"run-{number}").mkdir()
     assert artifacts.prune(f"file://{tmp_path}", "run-2", None, is_success=False) == ["run-1"]
     artifacts.prune(f"file://{tmp_path}", "run-3", "run-2", is_success=False)
-    assert _left(tmp_path) == {"run-2", "run-3"}
+    assert _left(tmp_path) == {"run-2", "run-3", "succeeded"}
 
 
 def test_a_store_that_cannot_say_which_run_ended_well_loses_nothing() -> None:
-    class Failing(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
-        protocol = "failing"
-
-        def info(self, path: str, **_: Any) -> dict[str, Any]:
-            raise ConnectionError(path)
-
-    fsspec.register_implementation("failing", Failing, clobber=True)
-    MemoryFileSystem().pipe_file("/failing/run-0/model.pt", b"weights")
+    url = store("failing", info=Mock(side_effect=ConnectionError))
+    MemoryFileSystem().pipe_file("/run/run-0/model.pt", b"weights")
     with pytest.raises(ConnectionError):
-        artifacts.prune("failing:///failing", "run-1", None, is_success=False)
-    assert MemoryFileSystem().exists("/failing/run-0/model.pt")
+        artifacts.prune(url, "run-1", None, is_success=False)
+    assert MemoryFileSystem().exists("/run/run-0/model.pt")
 
 
-def test_a_place_emptied_meanwhile_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    def emptied(_self: object, path: str, **_: Any) -> None:
-        raise FileNotFoundError(path)
-
-    MemoryFileSystem().pipe_file("/emptied/run-0/model.pt", b"weights")
-    monkeypatch.setattr(MemoryFileSystem, "ls", emptied)
-    assert artifacts.remove_folders("memory://emptied", lambda _: True) == []
+def test_a_place_emptied_meanwhile_is_no_failure() -> None:
+    url = store("emptied", ls=Mock(side_effect=FileNotFoundError))
+    assert artifacts.remove_folders(url, lambda _: True) == []
 
 
-def test_what_else_lies_there_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("mine")
-    (tmp_path / "run-0").mkdir()
-    assert artifacts.prune(f"file://{tmp_path}", "run-1", None, is_success=False) == ["run-0"]
-    assert (tmp_path / "notes.txt").read_text() == "mine"
-
-
-def test_a_store_that_does_not_answer_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Silent:
-        def exists(self, _: str) -> None:
-            time.sleep(30)
-
-    monkeypatch.setattr("fsspec.url_to_fs", lambda url: (Silent(), url))
-    with pytest.raises(TimeoutError, match="reaching silent://here"):
-        artifacts.reach("silent://here", seconds=0.1)
+def test_a_store_that_does_not_answer_is_given_up_soon() -> None:
+    url = store("silent", exists=lambda *_: time.sleep(30))
+    with pytest.raises(TimeoutError, match="reaching silent://run"):
+        artifacts.reach(url, seconds=0.1)

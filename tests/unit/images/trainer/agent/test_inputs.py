@@ -1,22 +1,26 @@
-"""The artifacts that a job takes from others are fetched and proven to be what they were."""
+"""What a job takes from others and its data are fetched, proven, and unpacked with care."""
 
+import fcntl
+import io
 import json
-import os
-import subprocess
-import sys
+import socket
+import tarfile
+import threading
 import time
+import zipfile
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import fsspec
 import pytest
-from fsspec.implementations.memory import MemoryFileSystem
 
-from core.paths import CHECKOUT
 from slipway_trainer.agent import artifacts, inputs
-from slipway_trainer.agent.inputs import Input, NotFetchedError
+from slipway_trainer.agent.inputs import Data, Input, NotFetchedError
+from tests.unit.images.trainer.container import Container, Ended, ended
+from tests.unit.images.trainer.store import store
 
 _MODEL = b"weights" * 1000
 
@@ -46,51 +50,38 @@ def failure(wanted: Input, **limits: float) -> str:
 
 def test_it_is_where_the_job_looks_for_it(wanted: Input, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(artifacts, "_CHUNK_BYTES", 100)  # Many reads are one file.
+    Path(wanted.path).parent.mkdir(parents=True)
+    Path(wanted.path).write_bytes(b"changed by the program")
     assert inputs.fetch_input(wanted) == len(_MODEL)
     assert Path(wanted.path).read_bytes() == _MODEL
     assert [each.name for each in Path(wanted.path).parent.iterdir()] == ["model.pt"]
 
 
-def test_any_store_that_fsspec_knows_will_do(wanted: Input) -> None:
-    store, path = fsspec.url_to_fs("memory://results/run-1/model.pt")
-    store.pipe_file(path, _MODEL)
-    inputs.fetch_input(replace(wanted, url="memory://results/run-1/model.pt"))
-    assert Path(wanted.path).read_bytes() == _MODEL
-
-
-def test_another_jobs_volume_may_be_mounted_elsewhere(wanted: Input, tmp_path: Path) -> None:
-    here = str(tmp_path / "results")
-    url = "file:///there/../there/run-1/model.pt"
-    inputs.fetch_input(replace(wanted, url=url, mounted=("/there", here)))
-    assert Path(wanted.path).read_bytes() == _MODEL
-
-
-def test_what_is_there_from_before_is_replaced(wanted: Input) -> None:
-    inputs.fetch_input(wanted)
-    Path(wanted.path).write_bytes(b"changed by the program")
-    inputs.fetch_input(wanted)
-    assert Path(wanted.path).read_bytes() == _MODEL
+def test_it_may_be_in_any_store_or_on_a_volume_mounted_elsewhere(
+    wanted: Input, tmp_path: Path
+) -> None:
+    url = "memory://results/run-1/model.pt"
+    fsspec.filesystem("memory").pipe_file(url, _MODEL)
+    elsewhere = "file:///there/../there/run-1/model.pt"
+    mounted = ("/there", str(tmp_path / "results"))
+    for each in (replace(wanted, url=url), replace(wanted, url=elsewhere, mounted=mounted)):
+        inputs.fetch_input(each)
+        assert Path(wanted.path).read_bytes() == _MODEL
+        Path(wanted.path).unlink()
 
 
 def test_a_file_that_was_written_over_is_refused(wanted: Input) -> None:
     Path(wanted.url.removeprefix("file://")).write_bytes(b"another run's")
     said = failure(wanted)
     assert said.startswith("input model: artifact model.pt from job train was changed")
-    for told in (
-        wanted.url,
-        wanted.sha256,
-        sha256(b"another run's").hexdigest(),
-        "run train again",
-    ):
-        assert told in said
+    other = sha256(b"another run's").hexdigest()
+    assert all(each in said for each in (wanted.url, wanted.sha256, other, "run train again"))
 
 
 def test_a_file_that_is_gone_is_named_with_what_to_do(wanted: Input) -> None:
     Path(wanted.url.removeprefix("file://")).unlink()
-    assert failure(wanted) == (
-        "input model: artifact model.pt from job train is no longer at "
-        f"{wanted.url}. Run train again to recreate it"
-    )
+    what = "input model: artifact model.pt from job train is no longer at"
+    assert failure(wanted) == f"{what} {wanted.url}. Run train again to recreate it"
 
 
 def test_a_failed_fetch_includes_the_error_of_the_store(wanted: Input) -> None:
@@ -99,59 +90,139 @@ def test_a_failed_fetch_includes_the_error_of_the_store(wanted: Input) -> None:
     assert "its `env`" in said
 
 
-class _Silent(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
-    protocol = "silent"
-
-    def open(self, *_: Any, **__: Any) -> Any:
-        time.sleep(30)
-
-
 def test_a_store_that_says_nothing_is_given_up(wanted: Input) -> None:
-    fsspec.register_implementation("silent", _Silent, clobber=True)
-    begun = time.monotonic()
-    said = failure(replace(wanted, url="silent://results/model.pt"), stall_seconds=0.2)
+    url, begun = store("silent", open=lambda *_: time.sleep(30)), time.monotonic()
+    said = failure(replace(wanted, url=f"{url}/model.pt"), stall_seconds=0.2)
     assert "TimeoutError: opening it did not finish within" in said
     assert time.monotonic() - begun < 5
 
 
-def run(*wanted: Input, log: Path) -> subprocess.CompletedProcess[str]:
-    """Run the module as a container does."""
-    log.touch()
-    told = [json.dumps(vars(each)) for each in wanted]
-    return subprocess.run(
-        [sys.executable, "-m", "slipway_trainer.inputs", *told],
-        env={
-            "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(CHECKOUT / "images/trainer"),
-            "TERMINATION_LOG": str(log),
-        },
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+_PICTURE = b"a picture"
 
 
-def test_a_container_fetches_all_inputs_and_logs_each(wanted: Input, tmp_path: Path) -> None:
+def tar(path: Path, name: str = "train/cat/1.png", kind: bytes = tarfile.REGTYPE) -> None:
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = kind, "/etc/passwd"
+    member.size = len(_PICTURE) if kind == tarfile.REGTYPE else 0
+    with tarfile.open(path, "w:gz") as archive:
+        archive.addfile(member, io.BytesIO(_PICTURE))
+
+
+def zipped(path: Path, name: str = "train/cat/1.png") -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(name, _PICTURE)
+
+
+def data(path: Path) -> Data:
+    digest = sha256(path.read_bytes()).hexdigest()
+    return Data(f"file://{path}", digest, str(path.parent / "cache"))
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Data:
+    tar(tmp_path / "pictures.tar")
+    return data(tmp_path / "pictures.tar")
+
+
+def nothing_but_locks(known: Data) -> bool:
+    return all(each.suffix == ".lock" for each in Path(known.cache).iterdir())
+
+
+@pytest.mark.parametrize("pack", [tar, zipped])
+def test_an_archive_is_fetched_only_once(tmp_path: Path, pack: Callable[[Path], None]) -> None:
+    """A job's data are fetched once into a cache, checked by sha256 and unpacked safely."""
+    packed = tmp_path / "pictures"
+    pack(packed)
+    known = data(packed)
+    assert inputs.fetch_data(known) == packed.stat().st_size
+    assert (known.directory / "train/cat/1.png").read_bytes() == _PICTURE
+    packed.unlink()
+    assert inputs.fetch_data(known) == 0
+    left = {each.name for each in Path(known.cache).iterdir()}
+    assert left == {known.sha256, f".{known.sha256}.lock"}
+
+
+def test_a_file_that_is_no_archive_lies_there_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "rows.parquet").write_bytes(_PICTURE)
+    known = data(tmp_path / "rows.parquet")
+    inputs.fetch_data(known)
+    assert (known.directory / "rows.parquet").read_bytes() == _PICTURE
+
+
+def test_another_content_is_refused_with_both_sums(pictures: Data, tmp_path: Path) -> None:
+    (tmp_path / "pictures.tar").write_bytes(b"other")
+    with pytest.raises(NotFetchedError) as raised:
+        inputs.fetch_data(pictures)
+    for each in (pictures.url, pictures.sha256, sha256(b"other").hexdigest(), "`data.sha256`"):
+        assert each in str(raised.value)
+    assert nothing_but_locks(pictures)
+
+
+@pytest.mark.parametrize(
+    "pack",
+    [
+        partial(tar, name="../evil"),
+        partial(tar, name="link", kind=tarfile.SYMTYPE),
+        partial(tar, name="disk", kind=tarfile.BLKTYPE),
+        partial(zipped, name="a/../../evil"),
+        partial(zipped, name="/evil"),
+    ],
+    ids=["tar up", "link out", "device", "zip up", "zip absolute"],
+)
+def test_what_would_lead_outside_is_refused(tmp_path: Path, pack: Callable[[Path], None]) -> None:
+    pack(tmp_path / "pictures")
+    known = data(tmp_path / "pictures")
+    with pytest.raises(NotFetchedError, match="archive"):
+        inputs.fetch_data(known)
+    assert nothing_but_locks(known)
+    assert not list(tmp_path.rglob("evil"))
+
+
+def test_a_store_that_has_no_such_file_is_named_with_what_to_do(tmp_path: Path) -> None:
+    known = Data(f"file://{tmp_path}/none.tar", "0" * 64, str(tmp_path / "cache"))
+    with pytest.raises(NotFetchedError, match=r"none\.tar could not be fetched: FileNotFoundError"):
+        inputs.fetch_data(known)
+
+
+def test_of_pods_that_start_together_one_fetches(pictures: Data) -> None:
+    Path(pictures.cache).mkdir()
+    lock = Path(pictures.cache, f".{pictures.sha256}.lock").open("w")  # noqa: SIM115 - another pod's
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    with pytest.raises(NotFetchedError, match="another pod has been fetching it for 0 s"):
+        inputs.fetch_data(pictures, turn_seconds=0.1)
+    pictures.directory.mkdir()  # it has it
+    threading.Timer(0.2, lock.close).start()
+    assert inputs.fetch_data(pictures) == 0
+
+
+def test_what_an_interrupted_pod_left_is_no_cached_content(pictures: Data) -> None:
+    part = Path(pictures.cache, f".{pictures.sha256}.{socket.gethostname()}.part")
+    part.mkdir(parents=True)
+    (part / "half").touch()
+    assert inputs.fetch_data(pictures) > 0
+    assert [each.name for each in pictures.directory.iterdir()] == ["train"]
+
+
+def test_a_container_fetches_everything_logs_each_and_leaves_why_it_failed(
+    wanted: Input, pictures: Data, tmp_path: Path
+) -> None:
+    container = Container(tmp_path)
+
+    def run(*known: Input | Data, code: int = 0) -> Ended:
+        declared = [json.dumps(vars(each)) for each in known]
+        return ended(container.start("-m", "slipway_trainer.inputs", *declared), code)
+
     second = replace(wanted, name="again", path=str(tmp_path / "work/inputs/again/model.pt"))
-    done = run(wanted, second, log=tmp_path / "log")
-    assert (done.returncode, done.stderr) == (0, "")
+    out, err = run(wanted, second, pictures, pictures)
+    assert err == ""
     assert Path(second.path).read_bytes() == Path(wanted.path).read_bytes() == _MODEL
-    first, _ = done.stdout.splitlines()
+    first, _, third, fourth = out.splitlines()
     assert first.startswith(f"{wanted}: {len(_MODEL)} bytes from {wanted.url} in ")
     assert first.endswith(f"sha256 {wanted.sha256}")
-
-
-def test_a_failing_container_leaves_why_as_its_message(wanted: Input, tmp_path: Path) -> None:
-    done = run(replace(wanted, sha256="0" * 64), log=tmp_path / "log")
-    assert done.returncode == 1
-    assert json.loads((tmp_path / "log").read_text()) == {"error": done.stderr.strip()}
-    assert "Traceback" not in done.stderr
-
-
-def test_it_imports_no_torch() -> None:
-    show = "import sys, slipway_trainer.inputs; print(*sys.modules)"
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(CHECKOUT / "images/trainer")}
-    command = [sys.executable, "-c", show]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert "torch" not in done.stdout.split()
+    assert f": {(tmp_path / 'pictures.tar').stat().st_size} bytes from" in third
+    assert ": 0 bytes fetched" in fourth
+    _, err = run(replace(pictures, sha256="0" * 64), code=1)
+    assert container.message == {"error": err.strip()}
+    assert pictures.sha256 in err
+    assert "0" * 64 in err
+    assert "Traceback" not in err

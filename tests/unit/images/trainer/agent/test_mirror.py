@@ -9,6 +9,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from slipway_trainer.agent.mirror import Mirror
+from tests.unit.images.trainer.store import store
 
 
 class Copied:
@@ -27,8 +28,8 @@ class Copied:
 
     def files(self) -> dict[str, str]:
         """Return what is at the URL, by name."""
-        store, root = fsspec.url_to_fs(self.url)
-        return {path[len(root) + 1 :]: store.cat_file(path).decode() for path in store.find(root)}
+        copies, root = fsspec.url_to_fs(self.url)
+        return {path[len(root) + 1 :]: copies.cat_file(path).decode() for path in copies.find(root)}
 
 
 @pytest.fixture(params=["file", "memory"])
@@ -50,25 +51,21 @@ def test_files_are_copied_when_they_have_settled_and_again_when_they_change(copi
 
 
 def test_what_the_program_removes_goes_and_what_others_copied_stays(copied: Copied) -> None:
-    store, root = fsspec.url_to_fs(copied.url)
-    store.makedirs(root, exist_ok=True)
-    store.pipe_file(f"{root}/theirs", b"y")
+    copies, root = fsspec.url_to_fs(copied.url)
+    copies.makedirs(root, exist_ok=True)
+    copies.pipe_file(f"{root}/theirs", b"y")
     copied.write("old")
     copied.mirror.copy(settled_seconds=0)
     (copied.directory / "old").unlink()
-    copied.write("new")
+    for name in (".123.part", ".metadata"):  # an incomplete checkpoint, and a hidden file
+        copied.write(name)
     copied.mirror.copy(settled_seconds=0)
-    assert copied.files() == {"theirs": "y", "new": "x"}
-
-
-def test_an_incomplete_checkpoint_stays_and_hidden_files_do_not(copied: Copied) -> None:
-    copied.write(".123.part")
-    copied.write(".metadata")
-    copied.mirror.copy(settled_seconds=0)
-    assert copied.files() == {".metadata": "x"}
+    assert copied.files() == {"theirs": "y", ".metadata": "x"}
 
 
 def test_what_was_fetched_is_not_copied_again_and_what_was_never_copied_is(copied: Copied) -> None:
+    copied.mirror.fetch()
+    assert list(copied.directory.iterdir()) == [], "from a URL that has nothing nothing comes"
     copied.write("step-1.pt", "one")
     copied.mirror.copy(settled_seconds=0)
     (copied.directory / "step-1.pt").unlink()
@@ -81,11 +78,6 @@ def test_what_was_fetched_is_not_copied_again_and_what_was_never_copied_is(copie
     assert copied.files() == {"step-1.pt": "one", "step-2.pt": "two"}
 
 
-def test_from_a_url_that_has_nothing_nothing_comes(copied: Copied) -> None:
-    copied.mirror.fetch()
-    assert list(copied.directory.iterdir()) == []
-
-
 def test_changes_are_copied_for_as_long_as_the_program_runs(copied: Copied) -> None:
     copied.write("a")
     with copied.mirror.following(0.05):
@@ -95,22 +87,16 @@ def test_changes_are_copied_for_as_long_as_the_program_runs(copied: Copied) -> N
         assert copied.files() == {"a": "x"}
 
 
-class _Gone(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
-    """A store that does not answer, until it does."""
-
-    protocol = "gone"
-    is_gone = True
-
-    def put_file(self, lpath: str, rpath: str, **options: object) -> None:
-        if self.is_gone:
-            raise ConnectionError("no route")
-        super().put_file(lpath, rpath, **options)
-
-
 def test_a_store_that_does_not_answer_is_tried_again_and_warned_of_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    fsspec.register_implementation("gone", _Gone, clobber=True)
+    def put_file(own: object, *arguments: str, **options: object) -> None:
+        if is_gone:
+            raise ConnectionError("no route")
+        MemoryFileSystem.put_file(own, *arguments, **options)
+
+    is_gone = True
+    store("gone", put_file=put_file)
     copied = Copied(tmp_path, "gone")
     copied.write("a")
     for _ in range(2):
@@ -118,6 +104,6 @@ def test_a_store_that_does_not_answer_is_tried_again_and_warned_of_once(
     [warned] = map(json.loads, capsys.readouterr().out.splitlines())
     assert warned["event"] == "warning"
     assert f"not been copied to {copied.url} yet: ConnectionError: no route" in warned["warning"]
-    monkeypatch.setattr(_Gone, "is_gone", False)
+    is_gone = False
     copied.mirror.copy(settled_seconds=0)
     assert copied.files() == {"a": "x"}

@@ -38,13 +38,10 @@ class Pod:
             (self.script / each.name).symlink_to(f"..data/{each.name}")
         return self
 
-    def start(self, keep: list[str] | None = None, directory: str | None = None) -> Place:
-        for name, value in (
-            ("SLIPWAY_KEEP", None if keep is None else json.dumps(keep)),
-            ("SLIPWAY_WORKING_DIR", directory),
-        ):
-            if value is not None:
-                self._patch.setenv(name, value)
+    def start(self, keep: list[str] | None = None, directory: str = "") -> Place:
+        if keep is not None:
+            self._patch.setenv("SLIPWAY_KEEP", json.dumps(keep))
+        self._patch.setenv("SLIPWAY_WORKING_DIR", directory)
         found = Place(self.outputs)
         self.program = found.enter(["python3", f"{self.script}/train.py", "--lr", "1"])
         return found
@@ -60,19 +57,20 @@ def pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pod:
     return Pod(tmp_path, monkeypatch)
 
 
-def write(name: str, text: str = "x") -> None:
-    Path(name).parent.mkdir(parents=True, exist_ok=True)
-    Path(name).write_text(text)
+def write(*names: str, text: str = "x") -> None:
+    for name in names:
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(text)
 
 
 def test_a_script_starts_in_a_copy_of_its_folder_that_it_can_change(pod: Pod) -> None:
-    pod.mount().start()
+    assert pod.mount().start().left() == {}
     assert pod.program == ["python3", str(pod.work / "src/mine/train.py"), "--lr", "1"]
     assert Path.cwd() == pod.work / "src/mine"
     assert Path("config/train.yaml").read_text() == "lr: 1"
     assert {each.name for each in Path().iterdir()} == {"train.py", "config"}
     assert os.access("train.py", os.X_OK)
-    write("config/train.yaml", "lr: 2")
+    write("config/train.yaml", text="lr: 2")
     write("../../data/a")
     assert (pod.work / "data/a").exists()
 
@@ -100,10 +98,8 @@ def test_what_the_patterns_name_is_kept_if_the_program_made_or_changed_it(pod: P
     found = pod.mount(**{"old.pt": "given", "runs/old": "given", "rewritten.pt": "given"}).start(
         ["*.pt", "runs/**", "../models/*"]
     )
-    for name in ("new.pt", "runs/a/b/.hidden", "deep/c.pt", "../models/d", "log.txt"):
-        write(name)
-    write("rewritten.pt", "new")
-    write("config/train.yaml", "lr: 1")  # the same
+    write("new.pt", "runs/a/b/.hidden", "deep/c.pt", "../models/d", "log.txt", "rewritten.pt")
+    write("config/train.yaml", text="lr: 1")  # the same
     found.gather()
     assert pod.kept == {"new.pt", "rewritten.pt", "runs/a/b/.hidden", "models/d"}
     assert found.left().keys() == {"deep/c.pt", "log.txt"}
@@ -111,8 +107,7 @@ def test_what_the_patterns_name_is_kept_if_the_program_made_or_changed_it(pod: P
 
 def test_without_patterns_what_is_in_outputs_is_kept(pod: Pod) -> None:
     found = pod.mount().start()
-    write("outputs/2026-11-26/train.log")
-    write("best.pt")
+    write("outputs/2026-11-26/train.log", "best.pt")
     found.gather()
     assert pod.kept == {"outputs/2026-11-26/train.log"}
     assert 'keep: ["outputs/**", "*.pt"]' in found.warning(found.left())
@@ -121,11 +116,10 @@ def test_without_patterns_what_is_in_outputs_is_kept(pod: Pod) -> None:
 def test_a_file_that_is_written_again_or_removed_is_so_where_it_is_kept(pod: Pod) -> None:
     """Programs replace files by others of the same name, and have few checkpoints at a time."""
     found = pod.mount().start(["*.pt"])
-    for name in ("1.pt", "best.pt"):
-        write(name, name)
+    write("1.pt", "best.pt")
     found.gather()
     Path("1.pt").unlink()
-    write("new", "better")
+    write("new", text="better")
     Path("new").rename("best.pt")
     write("2.pt")
     found.gather()
@@ -139,46 +133,31 @@ def test_a_file_that_is_written_again_or_removed_is_so_where_it_is_kept(pod: Pod
 
 def test_a_link_is_kept_as_the_file_that_it_leads_to(pod: Pod) -> None:
     found = pod.mount().start(["*.ckpt"])
-    write("epoch=3.ckpt", "weights")
+    write("epoch=3.ckpt")
     Path("last.ckpt").symlink_to("epoch=3.ckpt")
     Path("gone.ckpt").symlink_to("nothing")
     os.mkfifo("pipe.ckpt")
     found.gather()
     assert pod.kept == {"epoch=3.ckpt", "last.ckpt"}
     assert not (pod.outputs / "last.ckpt").is_symlink()
-
-
-def test_what_is_copied_while_the_program_runs_has_them_too(pod: Pod, tmp_path: Path) -> None:
-    found = pod.mount().start(["*.pt"])
-    write("a.pt", "weights")
-    Mirror(pod.outputs, f"file://{tmp_path}/copies", found.gather).copy(settled_seconds=-1)
-    assert (tmp_path / "copies/a.pt").read_text() == "weights"
+    write("late.ckpt")
+    Mirror(pod.outputs, f"file://{pod.work}/copies", found.gather).copy(settled_seconds=-1)
+    assert (pod.work / "copies/late.ckpt").exists(), "also while the program runs"
 
 
 def test_what_is_lost_is_named_newest_first_without_caches_and_what_was_fetched(pod: Pod) -> None:
     found = pod.mount().start()
     for age, name in enumerate(("checkpoints/best.pt", "a.png", "b.png", "../logs/x", "logs/y")):
-        write(name, "x" * 3_000_000)
+        write(name, text="x" * 3_000_000)
         os.utime(name, (1e9 - age, 1e9 - age))
-    for name in (
-        "../data/MNIST/raw/x",
-        "__pycache__/a.pyc",
-        ".cache/b",
-        ".lock",
-        "../../outputs/c",
-        "../../inputs/d",
-    ):
-        write(name)
+    write("../data/MNIST/raw/x", "__pycache__/a.pyc", ".cache/b", ".lock")
+    write("../../outputs/c", "../../inputs/d")
     left = found.left()
     assert [*left] == ["checkpoints/best.pt", "a.png", "b.png", "../logs/x", "logs/y"]
     text = found.warning(left)
     assert "checkpoints/best.pt (3,000,000 bytes), a.png (3,000,000 bytes), b" in text
     assert 'add `keep: ["checkpoints/**", "*.png", "../logs/**", "logs/**"]` to the job' in text
     assert "make rerun JOB=mine" in text
-
-
-def test_a_program_without_outputs_reports_none(pod: Pod) -> None:
-    assert pod.mount().start().left() == {}
 
 
 @given(
@@ -194,8 +173,7 @@ def test_the_line_to_add_keeps_what_is_named(names: list[str]) -> None:
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as root:
         pod = Pod(Path(root), patch)
         found = pod.mount().start()
-        for name in names:
-            write(name)
+        write(*names)
         left = found.left()
         line = found.warning(left).partition("`keep: ")[2].partition("` to the job")[0]
         again = pod.start(json.loads(line))

@@ -2,11 +2,9 @@
 
 import io
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.paths import CHECKOUT
 from slipway import reporting
 from slipway.events import reported
 from slipway_trainer.agent.printed import Lines, Search
 from tests.unit.anything import LINES, TEXTS
+from tests.unit.images.trainer.container import Container, ended, line
 
-_LIMIT_SECONDS = 30
 _METRICS = {
     "epoch": r"[Ee]poch (\d+)",
     "accuracy": "accuracy=([0-9.]+)",
@@ -31,8 +28,6 @@ _METRICS = {
 
 @pytest.fixture(autouse=True)
 def _nothing_logged() -> Iterator[None]:
-    reporting._latest.clear()
-    reporting._epochs.clear()
     yield
     reporting._latest.clear()
     reporting._epochs.clear()
@@ -62,27 +57,17 @@ def test_of_any_line_the_last_number_counts(
 
 @given(st.lists(LINES, max_size=5))
 def test_any_line_may_be_searched_and_an_event_is_found_once(lines: list[str]) -> None:
-    printed = io.StringIO()
-    before, sys.stdout = sys.stdout, printed
-    try:
+    with redirect_stdout(io.StringIO()) as printed:
         found(*lines, "v=1", v="v=([0-9.]+)", w=r"(\S+)", x='"accuracy": ([0-9.]+)')
         own = printed.getvalue().splitlines()
         printed.truncate(0)
         found(*own, x='"v": ([0-9.]+)')
-        assert printed.getvalue() == ""
-    finally:
-        sys.stdout = before
+    assert printed.getvalue() == ""
 
 
-@pytest.mark.parametrize(
-    ("printed", "value"),
-    [("acc 97.5% now", 97.5), ("acc 1e-3", 1e-3), ("acc 0.97.", 0.97), ("acc 3", 3.0)],
-)
-def test_a_number_is_one_whatever_follows_it(printed: str, value: float) -> None:
-    assert found(printed, acc=r"acc (\S+)") == {"acc": value}
-
-
-def test_what_is_no_number_is_left_out_with_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_number_is_one_whatever_follows_it(capsys: pytest.CaptureFixture[str]) -> None:
+    printed = {"acc 97.5% now": 97.5, "acc 1e-3": 1e-3, "acc 0.97.": 0.97}
+    assert [found(each, acc=r"acc (\S+)")["acc"] for each in printed] == [*printed.values()]
     assert found("acc best", "acc 0.5", "acc none", acc=r"acc (\S+)") == {"acc": 0.5}
     assert "acc='best' is ignored: it is not a number" in capsys.readouterr().err
 
@@ -123,8 +108,8 @@ def test_lines_pass_whole_and_nothing_of_them_is_lost(pieces: list[bytes]) -> No
 
 
 def test_a_line_without_an_end_does_not_fill_the_memory() -> None:
-    sink, seen = io.BytesIO(), list[str]()
-    lines = Lines(sink, seen.append)
+    seen = list[str]()
+    lines = Lines(io.BytesIO(), seen.append)
     for _ in range(100):
         lines.write(b"x" * 64 * 1024)
     assert max(map(len, seen)) < 2**19
@@ -132,7 +117,7 @@ def test_a_line_without_an_end_does_not_fill_the_memory() -> None:
 
 
 _TRAINS = """
-import logging, sys, time
+import logging, slipway, sys, time
 logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.INFO)
 for epoch in range(2):
     for step in range(25):
@@ -142,37 +127,28 @@ for epoch in range(2):
     sys.stderr.write("\\n")
     print(f"epoch {epoch}: accuracy={0.5 + epoch / 4}")
     logging.getLogger("train").info("val_loss %.2f", 0.5 - epoch / 4)
+slipway.finish(accuracy=0.9)
 """
 
 
-def launched(
-    directory: Path, program: str, metrics: dict[str, str], **variables: str
-) -> tuple[dict[str, Any], str]:
-    """Return the message that a program leaves in a pod, and what it prints there."""
-    (directory / "train.py").write_text(program)
-    message = directory / "termination-log"
-    message.touch()
-    environment = {
-        "PATH": os.environ["PATH"],
-        "PYTHONPATH": str(CHECKOUT / "images/trainer"),
-        "PYTHONUNBUFFERED": "1",
-        "TERMINATION_LOG": str(message),
-        "SLIPWAY_METRICS": json.dumps(metrics),
-        **variables,
-    }
-    command = [sys.executable, "-m", "slipway_trainer.launch", "--", str(directory / "train.py")]
-    out = subprocess.check_output(command, env=environment, text=True, timeout=_LIMIT_SECONDS)
-    return json.loads(message.read_text() or "{}"), out
+class Searched(Container):
+    """The launcher, which searches what a program prints."""
+
+    def __init__(self, directory: Path, **variables: str) -> None:
+        metrics = {"PYTHONUNBUFFERED": "1", "SLIPWAY_METRICS": json.dumps(_METRICS)}
+        super().__init__(directory, **metrics, **variables)
 
 
 def test_what_a_script_prints_is_in_its_message_and_events(tmp_path: Path) -> None:
     """Printed numbers, by print, logging or a progress bar, are reported as by `slipway.log`."""
     spool = tmp_path / "events"
     spool.touch()
-    message, log = launched(tmp_path, _TRAINS, _METRICS, SLIPWAY_EVENTS=str(spool))
-    assert message["metrics"] == {"loss": 0.04, "accuracy": 0.75, "val_loss": 0.25}
-    assert message["epoch_metrics"]["accuracy"] == [0.5, 0.75]
-    assert message["epoch_metrics"]["val_loss"] == [0.5, 0.25]
+    searched = Searched(tmp_path, SLIPWAY_EVENTS=str(spool))
+    log, _ = ended(searched.launch(_TRAINS))
+    metrics, curves = (searched.message[name] for name in ("metrics", "epoch_metrics"))
+    own = {"accuracy": 0.9}  # what a program reports itself takes precedence
+    assert metrics == {"loss": 0.04, "val_loss": 0.25, **own}
+    assert (curves["accuracy"], curves["val_loss"]) == ([0.5, 0.75], [0.5, 0.25])
     events = [each for each in map(reported, log.splitlines()) if each]
     assert spool.read_text().splitlines() == [each for each in log.splitlines() if reported(each)]
     bars = [each for each in events if "loss" in each["metrics"]]
@@ -184,20 +160,11 @@ def test_what_a_script_prints_is_in_its_message_and_events(tmp_path: Path) -> No
     ]
 
 
-def test_what_a_program_reports_itself_takes_precedence(tmp_path: Path) -> None:
-    program = "import slipway\nslipway.finish(accuracy=0.9)\nprint('accuracy=0.1 loss=2')\n"
-    message, _ = launched(tmp_path, program, _METRICS)
-    assert message["metrics"] == {"loss": 2.0, "accuracy": 0.9}
-
-
 def test_a_process_that_is_left_behind_does_not_hold_the_launcher_up(tmp_path: Path) -> None:
-    program = (
-        "import subprocess, sys\nprint('accuracy=0.5')\n"
-        "subprocess.Popen(['sleep', '20'], start_new_session=True)\n"
-    )
-    began = time.monotonic()
-    message, _ = launched(tmp_path, program, _METRICS)
-    assert message["metrics"] == {"accuracy": 0.5}
+    leaves = "import subprocess; subprocess.Popen(['sleep', '20'], start_new_session=True)"
+    began, searched = time.monotonic(), Searched(tmp_path)
+    ended(searched.launch(f"print('accuracy=0.5'); {leaves}"))
+    assert searched.message["metrics"] == {"accuracy": 0.5}
     assert time.monotonic() - began < 15
 
 
@@ -207,31 +174,21 @@ def test_of_several_ranks_those_of_rank_0_count_also_where_lines_run_into_each_o
     lines = ["[1] v=9", "[0] v=1", "v=8", "[0] 5/9 w=2[1] v=7", "[1] w=6[0] v=3", "[10] w=5"]
 
     def end() -> None:
-        for line in lines:
-            search.lines.put(line)
+        for each in lines:
+            search.lines.put(each)
 
     search.until(end, "[0] ")
     assert reporting.logged()["metrics"] == {"v": 3.0, "w": 2.0}
 
 
 def test_signals_reach_the_program_while_it_is_searched(tmp_path: Path) -> None:
-    script = tmp_path / "train.py"
     # It may come while `print` still has its lock.
-    script.write_text(
+    process = Searched(tmp_path).launch(
         "import os, signal, sys\n"
-        "signal.signal(signal.SIGTERM, lambda *_: (os.write(1, b'v=2\\n'), sys.exit(0)))\n"
-        "print('v=1', flush=True)\nsignal.pause()\n"
+        "signal.signal(signal.SIGTERM, lambda *_: (os.write(1, b'loss=2\\n'), sys.exit(0)))\n"
+        "print('loss=1', flush=True)\nsignal.pause()\n"
     )
-    environment = {
-        "PATH": os.environ["PATH"],
-        "PYTHONPATH": str(CHECKOUT / "images/trainer"),
-        "SLIPWAY_METRICS": json.dumps({"v": r"v=(\d+)"}),
-    }
-    command = [sys.executable, "-m", "slipway_trainer.launch", "--", str(script)]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "v=1\n"
-        process.terminate()
-        rest = process.communicate(timeout=_LIMIT_SECONDS)[0]
-    assert process.returncode == 0
-    assert [each["metrics"] for each in map(reported, rest.splitlines()) if each][-1] == {"v": 2.0}
+    assert line(process) == "loss=1\n"
+    process.terminate()
+    *_, last = filter(None, map(reported, ended(process).out.splitlines()))
+    assert last["metrics"] == {"loss": 2.0}

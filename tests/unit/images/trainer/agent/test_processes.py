@@ -2,8 +2,8 @@
 
 import json
 import os
-from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,16 +18,11 @@ def _leave(directory: Path, name: str, message: dict[str, Any]) -> None:
 
 
 def test_a_pod_reports_its_lowest_rank_with_the_samples_of_all(tmp_path: Path) -> None:
+    assert processes.merged(tmp_path, 0, 2) == {}
+    (tmp_path / "0.json").write_text("no JSON")
     for rank in (10, 9):
         _leave(tmp_path, str(rank), {"rank": rank, "accuracy": 0.5, "samples_seen": rank})
     assert processes.merged(tmp_path, 0, 2) == {"rank": 9, "accuracy": 0.5, "samples_seen": 19}
-
-
-def test_a_process_that_left_nothing_is_passed_over(tmp_path: Path) -> None:
-    (tmp_path / "0.json").write_text("no JSON")
-    _leave(tmp_path, "1", {"rank": 1})
-    assert processes.merged(tmp_path, 0, 2) == {"rank": 1}
-    assert processes.merged(tmp_path / "empty", 0, 2) == {}
 
 
 @pytest.mark.parametrize(
@@ -41,23 +36,11 @@ def test_missing_samples_leave_out_the_sum(tmp_path: Path, silent: dict[str, Any
 
 
 def test_after_a_failure_it_is_the_message_of_the_rank_that_failed_first(tmp_path: Path) -> None:
+    assert "exited with code 3" in processes.merged(tmp_path, 3, 2)["error"]
+    assert "was ended by SIGKILL" in processes.merged(tmp_path, 137, 2)["error"]
     _leave(tmp_path, "0", {"rank": 0, "error": "connection closed by peer"})
     _leave(tmp_path, "first-failure", {"rank": 1, "error": "ValueError: x"})
     assert processes.merged(tmp_path, 1, 2) == {"rank": 1, "error": "ValueError: x"}
-
-
-def test_without_any_message_a_failure_names_the_exit_code_or_the_signal(tmp_path: Path) -> None:
-    assert "exited with code 3" in processes.merged(tmp_path, 3, 2)["error"]
-    assert "was ended by SIGKILL" in processes.merged(tmp_path, 137, 2)["error"]
-
-
-@dataclass
-class _Failed:
-    """What torchrun knows of a process that failed."""
-
-    local_rank: int
-    exitcode: int
-    pid: int = 7
 
 
 def _first(directory: Path, *codes: int, logs: tuple[str, ...] = ()) -> tuple[int, dict[str, Any]]:
@@ -66,7 +49,10 @@ def _first(directory: Path, *codes: int, logs: tuple[str, ...] = ()) -> tuple[in
         log.parent.mkdir(parents=True)
         log.write_text(logs[rank] if logs else "")
         os.utime(log, (rank, rank))
-    failed = {rank: _Failed(rank, code) for rank, code in enumerate(codes)}
+    failed = {
+        rank: SimpleNamespace(local_rank=rank, exitcode=code, pid=7)
+        for rank, code in enumerate(codes)
+    }
     code = processes._first_failure(failed, directory)
     return code, json.loads((directory / processes.FIRST_FAILURE).read_text())
 
@@ -97,17 +83,17 @@ def test_torchrun_copies_a_line_of_any_length_in_pieces(tmp_path: Path) -> None:
 
 
 _TRACE = 'Traceback (most recent call last):\n  File "/opt/script/train.py", line 40, in f\n'
-_NOISE = {
-    "a thread": f"Exception in thread Thread-1 (_pin_memory_loop):\n{_TRACE}",
-    "a destructor": f"Exception ignored in: <function Held.__del__ at 0x7f>\n{_TRACE}",
-    "a log's handler": f"--- Logging error ---\n{_TRACE}",
-}
+_NOISE = [
+    f"Exception in thread Thread-1 (_pin_memory_loop):\n{_TRACE}",
+    f"Exception ignored in: <function Held.__del__ at 0x7f>\n{_TRACE}",
+    f"--- Logging error ---\n{_TRACE}",
+]
 
 
-@pytest.mark.parametrize("noise", _NOISE)
+@pytest.mark.parametrize("noise", _NOISE, ids=["thread", "destructor", "a log's handler"])
 @pytest.mark.parametrize("prefix", ["", "[rank1]: "])
 def test_the_error_in_a_log_is_no_threads_nor_what_follows_it(noise: str, prefix: str) -> None:
-    noise = f"{_NOISE[noise]}ConnectionResetError: [Errno 104] Connection reset by peer\n"
+    noise = f"{noise}ConnectionResetError: [Errno 104] Connection reset by peer\n"
     error = f"{_TRACE}ValueError: label 11\nwhile reading: shard 3\n"
     error = "".join(f"{prefix}{line}\n" for line in error.splitlines())
     warning = "/usr/lib/resource_tracker.py:254: UserWarning: leaked semaphores\n  warnings.warn(\n"
@@ -127,7 +113,7 @@ def test_lines_that_continue_an_expression_are_no_error_and_a_group_has_its_firs
     assert (found["error"], found["at"]) == ("ExceptionGroup: training", "train.py:2")
 
 
-@given(st.lists(st.sampled_from(["", "  x", "|", "y: z", *_TRACE.splitlines(), *_NOISE.values()])))
+@given(st.lists(st.sampled_from(["", "  x", "|", "y: z", *_TRACE.splitlines(), *_NOISE])))
 def test_any_text_has_an_error_of_one_line_or_none(lines: list[str]) -> None:
     error = processes.from_log("\n".join(lines), 1)["error"]
     assert error.strip()

@@ -9,24 +9,18 @@ def _service(epochs: int = 1, size: int = 25) -> RecordIndexService:
     return RecordIndexService(10, size, epochs, shuffle=False, dataset_name="digits")
 
 
-def test_alone_it_hands_out_all_batches_of_all_epochs() -> None:
+@pytest.mark.parametrize("inside_epochs", [False, True])
+def test_alone_it_hands_out_all_batches_of_all_epochs(inside_epochs: bool) -> None:
     service, batches = _service(epochs=2), []
-    for batch in service:
-        batches.append(batch)
-        service.made_step()
+    for epoch in service.epochs() if inside_epochs else [1]:
+        assert len(batches) == 3 * (epoch - 1), "inside epochs it ends with each epoch"
+        for batch in service:
+            batches.append(batch)
+            service.made_step()
     assert [len(batch) for batch in batches] == [10, 10, 5, 10, 10, 5]
     assert [index for batch in batches[:3] for index in batch] == list(range(25))
     assert service.seen == 50
     assert service.ledger.finished
-
-
-def test_inside_epochs_it_ends_with_each_epoch() -> None:
-    service, seen = _service(epochs=2), []
-    for epoch in service.epochs():
-        for batch in service:
-            seen.append((epoch, len(batch)))
-            service.made_step()
-    assert seen == [(1, 10), (1, 10), (1, 5), (2, 10), (2, 10), (2, 5)]
 
 
 def test_a_batch_that_is_fetched_ahead_is_refused() -> None:

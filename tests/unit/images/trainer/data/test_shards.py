@@ -52,17 +52,11 @@ def test_an_archive_beside_the_folders_of_its_classes_is_none_of_them(tmp_path: 
     ("members", "error"),
     [
         ({"cat/1.txt": b""}, r"contain no images \(\.jpg, .*: write them with CLASS/NAME\.png"),
-        (
-            {"1.png": b""},
-            r"a\.tar contains 1\.png without a class: write it as CLASS/1\.png, or put",
-        ),
+        ({"1.png": b""}, r"a\.tar contains 1\.png without a class: write it as CLASS/1\.png, or"),
         ({"1.png": b"", "1.cls": b" "}, r"contains 1\.png without a class"),
         ({"../cat/1.png": b""}, r"contains \.\./cat/1\.png, which is not a regular file inside it"),
         ({"/cat/1.png": b""}, r"contains /cat/1\.png, which is not a regular file inside it"),
-        (
-            {"cat/../../1.png": b""},
-            r"contains cat/\.\./\.\./1\.png, which is not a regular file inside it",
-        ),
+        ({"cat/../../1.png": b""}, r"contains cat/\.\./\.\./1\.png, which is not a regular file"),
     ],
 )
 def test_no_sample_says_what_is(members: Mapping[str, bytes], error: str, tmp_path: Path) -> None:

@@ -9,44 +9,29 @@ from slipway.events import Events
 from slipway.pace import STEPS, Pace
 
 
-class Clock:
-    """Seconds that pass only where a test says so."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def passes(self, seconds: float) -> None:
-        self.now += seconds
-
-
 class Training:
     """A training whose steps take 0.5 s: 0.1 to fetch a batch, 0.2 forward, 0.2 backward."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *, on_gpu: bool = False) -> None:
-        self.clock, self.reported = Clock(), list[dict[str, Any]]()
-        clock = self.clock
-
-        class Batches:
-            def __next__(self) -> None:
-                clock.passes(0.1)
-
-        self.batches = Batches()
-        monkeypatch.setattr(Pace, "_clock", self.clock)
+        self.now, self.reported = 0.0, list[dict[str, Any]]()
+        batches = type("Batches", (), {"__next__": lambda _: self.passes(0.1)})
+        self.batches = batches()
+        monkeypatch.setattr(Pace, "_clock", lambda _: self.now)
         monkeypatch.setattr(Events, "emit", lambda _, name, **values: self._take(name, values))
-        self.pace = Pace(Events(3), SimpleNamespace(_BaseDataLoaderIter=Batches), on_gpu)
+        self.pace = Pace(Events(3), SimpleNamespace(_BaseDataLoaderIter=batches), on_gpu)
 
     def _take(self, name: str, values: dict[str, Any]) -> None:
         assert name == "pace"
         self.reported.append(values)
 
+    def passes(self, seconds: float) -> None:
+        self.now += seconds
+
     def step(self, *, odd: float = 0.0) -> None:
         next(self.batches)
-        self.clock.passes(0.2 + odd)
+        self.passes(0.2 + odd)
         # A pass that computes something again has another one in it.
-        self.pace.backward(lambda: self.pace.backward(lambda: self.clock.passes(0.2)))
+        self.pace.backward(lambda: self.pace.backward(lambda: self.passes(0.2)))
         self.pace.step()
 
 
@@ -69,6 +54,6 @@ def test_on_a_gpu_only_what_the_host_waits_for_is_known(monkeypatch: pytest.Monk
 def test_quick_steps_fill_no_log(monkeypatch: pytest.MonkeyPatch) -> None:
     training = Training(monkeypatch)
     for _ in range(4000):
-        training.pace.backward(lambda: training.clock.passes(0.01))
+        training.pace.backward(lambda: training.passes(0.01))
         training.pace.step()
     assert len(training.reported) == 2, "40 s have passed"

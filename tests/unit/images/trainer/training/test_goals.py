@@ -22,23 +22,16 @@ def test_what_is_no_goal_is_refused_with_an_example(text: str) -> None:
         parse(text)
 
 
-def test_a_goal_is_reached_at_its_value() -> None:
+def test_a_goal_is_reached_at_its_value_and_a_losss_from_above() -> None:
     goal = Goal("accuracy", 0.98)
     assert not goal.reached({"accuracy": 0.9799})
     assert goal.reached({"accuracy": 0.98})
     assert task1_time_to_accuracy_goal.reached({"accuracy": 0.8})
-
-
-def test_a_loss_reaches_its_goal_from_above() -> None:
-    """A loss reaches its goal from above."""
     for name in ("val_loss", "test_loss"):
         goal = Goal(name, 0.3)
         assert not goal.reached({"loss": 0.3001, "accuracy": 1.0})
         assert goal.reached({"loss": 0.3})
         assert goal.reached({"loss": 0.5, name: 0.2})
     assert Goal("perplexity", 12).reached({"perplexity": 11.5})
-
-
-def test_a_goal_for_something_that_is_not_measured_is_refused() -> None:
     with pytest.raises(ValueError, match=r"top5_accuracy=0\.9 needs a metric"):
         Goal("top5_accuracy", 0.9).reached({"loss": 1.0, "accuracy": 0.95})

@@ -1,6 +1,8 @@
 """What a container uses, by the files of its cgroup."""
 
 import time
+from functools import partial
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -9,16 +11,9 @@ from slipway_trainer.agent.tracking.usage import Usage, gpus
 
 
 @pytest.fixture(autouse=True)
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def _clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time goes on by two seconds from one look to the next."""
-    now = [0.0]
-
-    def look() -> float:
-        now[0] += 2
-        return now[0]
-
-    monkeypatch.setattr(time, "monotonic", look)
-    return now
+    monkeypatch.setattr(time, "monotonic", partial(next, count(step=2)))
 
 
 def write(root: Path, **files: str) -> None:

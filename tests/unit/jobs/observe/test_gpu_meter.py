@@ -21,16 +21,15 @@ from tests.unit.jobs.observe.test_gpus import DECLARED, METRICS, gpu_pod
 from tests.unit.jobs.observe.test_wait import Running
 from tests.unit.jobs.run.test_lifecycle import Quiet
 from tests.unit.jobs_objects import declared, job, pod
+from tests.unit.not_none import not_none
 
+NO_POD = "exporter has no running pod on node node-0"
 METRICS_OF = "/api/v1/namespaces/gpu-operator/pods/exporter/proxy/metrics"
 
 
 def exporter(node: str = "node-0", phase: str = "Running") -> dict[str, Any]:
-    return {
-        "metadata": {"name": "exporter", "namespace": "gpu-operator"},
-        "spec": {"nodeName": node},
-        "status": {"phase": phase},
-    }
+    metadata = {"name": "exporter", "namespace": "gpu-operator"}
+    return {"metadata": metadata, "spec": {"nodeName": node}, "status": {"phase": phase}}
 
 
 @pytest.fixture
@@ -81,9 +80,7 @@ def test_it_is_read_by_the_api_servers_proxy_from_the_exporters_on_the_runs_node
     monkeypatch.setattr("jobs.observe.gpus.IDLE_SECONDS", 0.05)
     told: list[str] = []
     until(lambda: run.idle, meter(api, run, told))
-    end = end_of(run, 0, DECLARED)
-    assert end is not None
-    assert "peaking at 87%: rank 0 (mine-master-0)" in end.reason
+    assert "peaking at 87%: rank 0 (mine-master-0)" in not_none(end_of(run, 0, DECLARED)).reason
     assert paths(api) == {
         "/api/v1/pods?labelSelector=app.kubernetes.io/name%3Ddcgm-exporter",
         "/api/v1/pods?labelSelector=app%3Dnvidia-dcgm-exporter",
@@ -95,13 +92,8 @@ def test_it_is_read_by_the_api_servers_proxy_from_the_exporters_on_the_runs_node
 @pytest.mark.parametrize(
     ("path", "document", "status", "words"),
     [
-        ("/api/v1/pods", {"items": []}, 200, "exporter has no running pod on node node-0"),
-        (
-            "/api/v1/pods",
-            {"items": [exporter(phase="Pending")]},
-            200,
-            "exporter has no running pod on node node-0",
-        ),
+        ("/api/v1/pods", {"items": []}, 200, NO_POD),
+        ("/api/v1/pods", {"items": [exporter(phase="Pending")]}, 200, NO_POD),
         ("/api/v1/pods", {"message": "pods is forbidden"}, 403, "exporter: pods is forbidden"),
         (METRICS_OF, {"message": "pods/proxy is forbidden"}, 403, "(pods/proxy is forbidden)"),
         (METRICS_OF, {"message": "dial tcp: timeout"}, 503, "(dial tcp: timeout)"),

@@ -12,7 +12,7 @@ from jobs.observe.run_state import RunState
 from jobs.observe.verdict import end_of, is_stuck
 from jobs.plan import TrainingCost
 from jobs.records.archive import Run
-from tests.unit.jobs_objects import RUNNING, declared, ended, job, pod
+from tests.unit.jobs_objects import RUNNING, clock, declared, done, ended, job, pod
 from tests.unit.not_none import not_none
 
 DECLARED = declared(gpus=1, min_gpu_utilization=20)
@@ -94,31 +94,28 @@ def test_money_is_the_idle_share_of_the_nodes(pods: list[dict[str, Any]], money:
     )
 
 
-def test_a_gpu_that_computes_now_and_then_is_not_idle(run: RunState) -> None:
-    measured(run, 0, 570, master=100, worker=0)
-    measured(run, 600, 600, master=100, worker=20)
-    measured(run, 630, 1200, master=100, worker=0)
-    assert end_of(run, 0, DECLARED) is None
-
-
-def test_a_gap_restarts_the_idle_time(run: RunState) -> None:
-    """What was not measured may have been used."""
-    measured(run, 0, 570, master=0, worker=0)
-    measured(run, 720, 1290, master=0, worker=0)
-    assert end_of(run, 0, DECLARED) is None
-    measured(run, 1320, 1320, master=0, worker=0)
-    assert end_of(run, 0, DECLARED) is not None
-
-
-def test_a_failed_measurement_does_not_restart_the_idle_time(run: RunState) -> None:
-    measured(run, 0, 300, master=0, worker=0)
-    measured(run, 390, 600, master=0, worker=0)
-    assert end_of(run, 0, DECLARED) is not None
+@pytest.mark.parametrize(
+    ("looks", "ends"),
+    [
+        ([(0, 570, 0), (600, 600, 20), (630, 1200, 0)], False),
+        # What was not measured may have been used.
+        ([(0, 570, 0), (720, 1290, 0)], False),
+        ([(0, 570, 0), (720, 1320, 0)], True),
+        ([(0, 300, 0), (390, 600, 0)], True),
+    ],
+    ids=["computes now and then", "a gap", "idle after a gap", "a failed measurement"],
+)
+def test_idle_time_restarts_after_work_or_a_gap(
+    run: RunState, looks: list[tuple[int, int, int]], ends: bool
+) -> None:
+    for start, end, worker in looks:
+        measured(run, start, end, master=100, worker=worker)
+    assert (end_of(run, 0, DECLARED) is not None) is ends
 
 
 def test_a_replacement_pod_restarts_the_idle_time(run: RunState) -> None:
     measured(run, 0, 570, master=100, worker=0)
-    run.see_pods([gpu_pod(1, created="2026-01-01T00:10:00Z")])
+    run.see_pods([gpu_pod(1, created=clock(0, 10))])
     measured(run, 600, 600, master=100, worker=0)
     assert end_of(run, 0, DECLARED) is None
 
@@ -132,5 +129,5 @@ def test_a_rank_that_is_done_has_given_its_gpu_back(run: RunState) -> None:
 def test_what_has_ended_by_itself_was_not_idle(run: RunState) -> None:
     measured(run, 0, IDLE_SECONDS, master=0, worker=0)
     run.see_jobs([job("Succeeded")])
-    run.see_pods([gpu_pod(rank, state=ended(0), phase="Succeeded") for rank in (0, 1)])
+    run.see_pods([done(0), done(1)])
     assert not_none(end_of(run, 0, DECLARED)).state == "Succeeded"

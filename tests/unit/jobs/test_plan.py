@@ -16,7 +16,7 @@ OUTPUTS = {"outputs": "abfs://results/mine"}
 
 
 def job(name: str, *depends_on: str, **fields: Any) -> TrainingJob:
-    return TrainingJob(name=name, module="mnist", depends_on=depends_on, **fields)
+    return TrainingJob(name=name, **{"module": "mnist", "depends_on": depends_on, **fields})
 
 
 def taking(name: str, other: str, **fields: Any) -> TrainingJob:
@@ -32,13 +32,7 @@ def told(*jobs: TrainingJob, also: tuple[str, ...] = ()) -> dict[str, str]:
 
 def test_a_job_needs_those_that_it_names_and_those_whose_files_it_takes() -> None:
     assert prerequisites(taking("c", "a", **OUTPUTS)) == ("a",)
-    both = TrainingJob(
-        name="c",
-        module="mnist",
-        depends_on=("b", "a"),
-        inputs={"model": JobInput(job="a", artifact="net.pt")},
-    )
-    assert prerequisites(both) == ("b", "a")
+    assert prerequisites(taking("c", "a", depends_on=("b", "a"))) == ("b", "a")
 
 
 def test_what_can_be_is_no_problem() -> None:
@@ -47,13 +41,10 @@ def test_what_can_be_is_no_problem() -> None:
 
 def test_an_unknown_dependency_suggests_a_similar_job() -> None:
     found = told(job("train"), job("evaluate", "train", "trian"), taking("x", "treain"))
+    text = 'there is no job "{}" in this stack; did you mean "train"? Allowed: {}'
     assert found == {
-        "evaluate.dependsOn[1]": (
-            'there is no job "trian" in this stack; did you mean "train"? Allowed: train, x'
-        ),
-        "x.inputs.model.job": (
-            'there is no job "treain" in this stack; did you mean "train"? Allowed: evaluate, train'
-        ),
+        "evaluate.dependsOn[1]": text.format("trian", "train, x"),
+        "x.inputs.model.job": text.format("treain", "evaluate, train"),
     }
 
 
@@ -110,46 +101,30 @@ def test_an_order_is_one_of_all_jobs(place: list[int], pairs: set[tuple[int, int
         assert set(prerequisites(each)) <= {other.name for other in found[:number]}
 
 
+_FAILED = {"b": "it needs a, which ended Failed"}
+_REFUSED = {"b": "it needs a, which failed its gate"}
+_SKIPPED = {"c": "it needs b, which did not run"}
+
+
 @pytest.mark.parametrize(
     ("states", "passed", "expected"),
     [
-        ({"a": "Succeeded", "b": "Succeeded", "c": "Succeeded"}, "abc", {}),
-        (
-            {"a": "Failed", "b": None, "c": None},
-            "",
-            {"b": "it needs a, which ended Failed", "c": "it needs b, which did not run"},
-        ),
-        (
-            {"a": "Succeeded", "b": None, "c": None},
-            "",
-            {
-                "b": "it needs a, which failed its gate",
-                "c": "it needs b, which did not run",
-            },
-        ),
+        (("Succeeded", "Succeeded", "Succeeded"), "abc", {}),
+        (("Failed", None, None), "", {**_FAILED, **_SKIPPED}),
+        (("Succeeded", None, None), "", {**_REFUSED, **_SKIPPED}),
         # Its own error tells why, and its followers' is that it did not run.
-        ({"a": "Succeeded", "b": None, "c": None}, "a", {"c": "it needs b, which did not run"}),
+        (("Succeeded", None, None), "a", _SKIPPED),
         # The gates of those that were skipped may be there from before.
-        (
-            {"a": "Failed", "b": None, "c": None},
-            "bc",
-            {"b": "it needs a, which ended Failed", "c": "it needs b, which did not run"},
-        ),
+        (("Failed", None, None), "bc", {**_FAILED, **_SKIPPED}),
         # Nor those that have a result from before.
-        (
-            {"a": "Succeeded", "b": "Succeeded", "c": "Succeeded"},
-            "bc",
-            {
-                "b": "it needs a, which failed its gate",
-                "c": "it needs b, which did not run",
-            },
-        ),
+        (("Succeeded", "Succeeded", "Succeeded"), "bc", {**_REFUSED, **_SKIPPED}),
         # It ran, and failed by itself: nobody waited for anything.
-        ({"a": "Succeeded", "b": "Succeeded", "c": "TimedOut"}, "ab", {}),
+        (("Succeeded", "Succeeded", "TimedOut"), "ab", {}),
     ],
 )
 def test_a_job_that_did_not_run_has_a_reason(
-    states: dict[str, str | None], passed: str, expected: dict[str, str]
+    states: tuple[str | None, ...], passed: str, expected: dict[str, str]
 ) -> None:
     jobs = [job("a"), job("b", "a"), job("c", "b")]
-    assert not_run(jobs, states, {name: name in passed for name in states}) == expected
+    gates = {name: name in passed for name in "abc"}
+    assert not_run(jobs, dict(zip("abc", states, strict=True)), gates) == expected

@@ -117,17 +117,15 @@ def test_this_machine_has_less_for_jobs_than_it_has() -> None:
     assert found.cpu % 1 != 0
 
 
-def test_the_order_of_jobs_is_shown_on_one_line() -> None:
-    jobs = [job("a"), job("b"), job("c"), job("d", depends_on=("c",))]
-    schedule = Schedule(jobs, None)
-    schedule.__dict__["waits"] = {"a": (), "b": (), "c": ("a",), "d": ("b",)}
-    assert schedule.text().endswith("; the jobs to train run in this order: a, b; then c; then d")
-
-
 @pytest.mark.parametrize(
-    ("idle", "end"), [(["a"], "in this order: b, c; then d"), (["a", "b", "c"], "GiB in total")]
+    ("idle", "end"),
+    [
+        ([], "; the jobs to train run in this order: a, b; then c; then d"),
+        (["a"], "in this order: b, c; then d"),
+        (["a", "b", "c"], "GiB in total"),
+    ],
 )
-def test_a_job_that_is_done_has_no_turn(idle: list[str], end: str) -> None:
+def test_the_order_of_jobs_that_are_not_done_is_on_one_line(idle: list[str], end: str) -> None:
     jobs = [job("a"), job("b"), job("c"), job("d", depends_on=("c",))]
     schedule = Schedule(jobs, None)
     schedule.__dict__["waits"] = {"a": (), "b": (), "c": ("a",), "d": ("b",)}

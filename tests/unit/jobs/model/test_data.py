@@ -15,11 +15,10 @@ SHA = "a" * 64
 URL = Data(url="https://example.org/pictures.tar", sha256=SHA)
 
 
-def pod(keeps: bool = False, **fields: Any) -> dict[str, Any]:
+def pod(keeps: bool = False, **fields: Any) -> Any:
     job = TrainingJob(name="mine", **{"module": "mnist", "data": URL, **fields})
     complete = rendered(job, keeps_data=keeps, artifacts={"model": {"sha256": "1"}})
-    found: dict[str, Any] = complete["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]
-    return found
+    return complete["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]
 
 
 def variables(pod: dict[str, Any]) -> dict[str, Any]:

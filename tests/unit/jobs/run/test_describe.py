@@ -16,8 +16,10 @@ from tests.unit.jobs_declared import submitted
 from tests.unit.not_none import not_none
 
 MNIST = CATALOG["mnist-gloo"]
+REQUIRING = TrainingJob(name="own", script="train.py", requirements="needs.txt")
 OWN = TrainingJob(name="own", image="example.org/mine:1", command=("train", "--lr", "0.1"))
 BUILT = TrainingJob(name="own", build=Build(context="examples/own"))
+WITH_GPU = replace(MNIST, gpus=1)
 SCRIPT = TrainingJob(name="own", script="train.py")
 
 
@@ -46,11 +48,7 @@ def said(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
         (MNIST, {"workers": 1, "seed": 2}, "trains again: seed 1 → 2; workers 3 → 1"),
         (MNIST, {"labels": {"team": "vision"}}, "; nothing is trained"),
         (MNIST, {"retries": 1}, "retries 0 → 1; nothing is trained"),
-        (
-            replace(MNIST, gpus=1),
-            {"min_gpu_utilization": 20},
-            "minGpuUtilization unset → 20; nothing is trained",
-        ),
+        (WITH_GPU, {"min_gpu_utilization": 20}, "minGpuUtilization unset → 20; nothing is trained"),
         (MNIST, {"timeout": 60}, "timeout 86400 → 60; nothing is trained"),
         (MNIST, {"priority_class": "high"}, "priorityClass unset → high; nothing is trained"),
     ],
@@ -76,11 +74,7 @@ def test_another_torch_is_shown_beside_the_changed_image() -> None:
         (MNIST, "trainer:2", "trains again: the trainer's image changed"),
         (MNIST, UNKNOWN, "trains again: the trainer's image is rebuilt"),
         (BUILT, "own:2", "trains again: the image built from examples/own changed"),
-        (
-            replace(SCRIPT, requirements="needs.txt"),
-            UNKNOWN,
-            "trains again: the image with the packages from needs.txt is rebuilt",
-        ),
+        (REQUIRING, UNKNOWN, "trains again: the image with the packages from needs.txt is rebuilt"),
     ],
 )
 def test_a_built_image_is_named_by_its_source(job: TrainingJob, image: object, words: str) -> None:
@@ -88,9 +82,8 @@ def test_a_built_image_is_named_by_its_source(job: TrainingJob, image: object, w
 
 
 def test_a_changed_script_is_named_by_its_path() -> None:
-    assert (
-        said(inputs(SCRIPT), inputs(SCRIPT, content="2")) == "trains again: script train.py changed"
-    )
+    line = said(inputs(SCRIPT), inputs(SCRIPT, content="2"))
+    assert line == "trains again: script train.py changed"
 
 
 def test_a_changed_input_is_named_by_its_name() -> None:
@@ -112,8 +105,8 @@ def test_a_gate_alone_is_no_change_of_the_run() -> None:
 def test_a_failure_is_why_it_trains_again(image: str) -> None:
     failed = {"state": "Failed", "reason": "rank 1 exited with code 3"}
     state = {**inputs(MNIST), "result": failed}
-    line = describe([Change("result", replace=True, drift=True)], state, inputs(MNIST, image))
-    assert line is not None
+    changes = [Change("result", replace=True, drift=True)]
+    line = not_none(describe(changes, state, inputs(MNIST, image)))
     assert line.endswith("the last run ended Failed: rank 1 exited with code 3")
     assert ("the trainer's image changed; " in line) == (image == "trainer:2")
 
@@ -130,32 +123,27 @@ def test_long_texts_that_look_the_same_are_only_called_changed() -> None:
 
 
 RESUMED = replace(MNIST, checkpoint=Checkpoint())
+ALONE = replace(RESUMED, workers=1)
 
 
 @pytest.mark.parametrize(
     ("state", "job", "image", "words"),
     [
         ("Failed", RESUMED, "trainer:1", "; it resumes from its newest checkpoint, if there is"),
-        (
-            "Failed",
-            replace(RESUMED, workers=1),
-            "trainer:1",
-            "3 → 1; the last run ended Failed: why; it",
-        ),
+        ("Failed", ALONE, "trainer:1", "3 → 1; the last run ended Failed: why; it"),
         ("Failed", replace(RESUMED, learning_rate=0.1), "trainer:1", "; it starts over"),
         ("Failed", RESUMED, UNKNOWN, "; it starts over"),
         (
             "Succeeded",
-            replace(RESUMED, workers=1),
+            ALONE,
             "trainer:1",
-            "; it starts over, unless an interrupted run left a checkpoint",
+            "; it starts over, unless an interrupted run left a check",
         ),
     ],
 )
 def test_it_says_whether_a_job_with_checkpoints_resumes(
     state: str, job: TrainingJob, image: object, words: str
 ) -> None:
-    """A preview says whether a job resumes or begins anew, by what a checkpoint belongs to."""
     before = {**inputs(RESUMED), "result": {"state": state, "reason": "why"}}
     now = inputs(job, image)
     changes = alters_result(compare(before, now), before, now)
@@ -167,6 +155,5 @@ def test_another_interval_trains_nothing() -> None:
     now = replace(MNIST, checkpoint=Checkpoint(every="10m"))
     assert said(inputs(RESUMED), inputs(now)) is None, "10m is what it was"
     now = replace(MNIST, checkpoint=Checkpoint(every="5m"))
-    assert said(inputs(RESUMED), inputs(now)) == (
-        'checkpoint.every "600 s" → "300 s"; nothing is trained'
-    )
+    line = said(inputs(RESUMED), inputs(now))
+    assert line == 'checkpoint.every "600 s" → "300 s"; nothing is trained'

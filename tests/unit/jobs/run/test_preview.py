@@ -66,10 +66,8 @@ def test_a_refusal_is_raised_in_the_servers_words(status: int, api: FakeApi) -> 
 )
 def test_failed_validation_is_reported_alone(status: int, words: str, api: FakeApi) -> None:
     api.says("POST", JOBS, {"message": words}, status)
-    assert (
-        validate_admission(inputs(api.kubeconfig))
-        == f"not validated, as the API server could not check it: {words}"
-    )
+    said = validate_admission(inputs(api.kubeconfig))
+    assert said == f"not validated, as the API server could not check it: {words}"
 
 
 @pytest.mark.parametrize("kubeconfig", ["{}", None])
@@ -82,21 +80,19 @@ def test_an_api_server_that_does_not_answer_is_no_refusal(kubeconfig: str | None
 
 def test_secrets_and_what_is_not_known_yet_are_shown_as_such() -> None:
     unknown = rendered(CATALOG["mnist-gloo"], UNKNOWN)
-    (container, *_) = unknown["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"][
-        "containers"
-    ]
-    container["env"] = [{"name": "TOKEN", "value": SECRET}]
+    master = unknown["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]
+    master["containers"][0]["env"] = [{"name": "TOKEN", "value": SECRET}]
     shown = render(unknown)
     assert "image: <known later>" in shown
     assert "value: <secret>" in shown
-    assert shown.startswith(
-        "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata:\n  name: mnist"
-    )
 
 
-def test_what_is_shown_is_the_manifest() -> None:
+def test_what_is_shown_is_the_manifest_its_kind_and_name_first() -> None:
     complete = rendered(CATALOG["mnist-gloo"])
-    assert yaml.safe_load(render(complete)) == yaml.safe_load(yaml.safe_dump(complete))
+    shown = render(complete)
+    assert yaml.safe_load(shown) == yaml.safe_load(yaml.safe_dump(complete))
+    first = "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata:\n  name: mnist"
+    assert shown.startswith(first)
 
 
 @pytest.mark.parametrize("result", ["Succeeded", "Failed"])

@@ -4,8 +4,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from core.context import Context
-from jobs.api.client import JobApi
 from jobs.run import submit
 from tests.unit.clusters.operator.test_operator_ready import JOBS
 from tests.unit.fake_api import FakeApi, served
@@ -21,17 +19,14 @@ def api() -> Iterator[FakeApi]:
 @pytest.fixture
 def removed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
-
-    def remove(job: JobApi, _context: Context) -> None:
-        names.append(f"{job.namespace}/{job.name}")
-
-    monkeypatch.setattr(submit, "remove", remove)
+    monkeypatch.setattr(
+        submit, "remove", lambda job, _context: names.append(f"{job.namespace}/{job.name}")
+    )
     return names
 
 
 def test_every_job_that_is_there_is_stopped_and_named(api: FakeApi, removed: list[str]) -> None:
-    jobs = [{"metadata": {"name": name}} for name in ("b", "a")]
-    api.says("GET", JOBS, {"items": jobs})
+    api.says("GET", JOBS, {"items": [{"metadata": {"name": name}} for name in ("b", "a")]})
     row = Row()
     submit.stop_all(api.kubeconfig, "slipway-jobs", row)
     assert sorted(removed) == ["slipway-jobs/a", "slipway-jobs/b"]

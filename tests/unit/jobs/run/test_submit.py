@@ -13,28 +13,22 @@ from jobs.model.pytorchjob import QUEUE_LABEL
 from jobs.run.submit import HASH_LABEL, remove, submit
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.jobs.run.test_lifecycle import SUBMISSION, Quiet
+from tests.unit.jobs_objects import clock, node
 
 
-class Empty:
-    """A cluster that has no such job, and keeps what is submitted."""
+class Cluster:
+    """A cluster that may have a job, without pods, until it is deleted."""
 
     name, namespace = "mnist-gloo", "slipway-jobs"
 
-    def get(self) -> dict[str, Any] | None:
-        return None
-
-    def create(self, submitted: dict[str, Any]) -> dict[str, Any]:
-        return submitted
-
-
-class There(Empty):
-    """A cluster that has a job without pods, until it is deleted."""
-
-    def __init__(self, job: dict[str, Any]) -> None:
-        self.job: dict[str, Any] | None = job
+    def __init__(self, job: dict[str, Any] | None = None) -> None:
+        self.job = job
 
     def get(self) -> dict[str, Any] | None:
         return self.job
+
+    def create(self, submitted: dict[str, Any]) -> dict[str, Any]:
+        return submitted
 
     def pods(self) -> list[dict[str, Any]]:
         return []
@@ -46,21 +40,19 @@ class There(Empty):
 
 
 def submitted() -> dict[str, Any]:
-    return submit(cast("JobApi", Empty()), SUBMISSION, {}, Quiet())
+    return submit(cast("JobApi", Cluster()), SUBMISSION, {}, Quiet())
 
 
 def test_a_job_and_its_pods_have_the_same_run_id_and_every_submission_another() -> None:
+    """Another label has the hash of what can alter the result."""
     first, second = submitted(), submitted()
+    assert first["metadata"]["labels"][HASH_LABEL] == SUBMISSION.digest()
     run = first["metadata"]["labels"][RUN_LABEL]
     assert run.startswith("mnist-gloo-")
     assert len(run) <= 63
     for replicas in first["spec"]["pytorchReplicaSpecs"].values():
         assert replicas["template"]["metadata"]["labels"][RUN_LABEL] == run
     assert second["metadata"]["labels"][RUN_LABEL] != run
-
-
-def test_its_label_has_the_hash_of_what_can_alter_the_result() -> None:
-    assert submitted()["metadata"]["labels"][HASH_LABEL] == SUBMISSION.digest()
 
 
 @pytest.mark.parametrize(
@@ -83,7 +75,7 @@ def test_a_job_suspended_in_another_queue_is_resubmitted(
     labels = {HASH_LABEL: there.digest(), RUN_LABEL: "earlier"}
     existing = manifest(there, labels=labels)
     existing["spec"]["runPolicy"]["suspend"] = suspended
-    job = submit(cast("JobApi", There(existing)), now, {}, Quiet())
+    job = submit(cast("JobApi", Cluster(existing)), now, {}, Quiet())
     assert (job["metadata"]["labels"][RUN_LABEL] == "earlier") == stays
     assert job["metadata"]["labels"][QUEUE_LABEL] == (queue if stays else wanted)
 
@@ -97,30 +89,28 @@ def test_a_jobs_age_is_by_the_api_servers_clock_which_may_be_another() -> None:
         assert JobApi.connect(api.kubeconfig, "slipway-jobs", "mine").age(job) == 90
 
 
-class OnLostNode(Empty):
+class OnLostNode(Cluster):
     """A deleted job with a pod on each of two nodes, of which one can't tell that it has ended."""
 
     def __init__(self) -> None:
-        metadata = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
-        self.left = {
-            node: {"metadata": {"name": node, **metadata}, "spec": {"nodeName": node}}
-            for node in ("well", "lost")
-        }
+        super().__init__()
+        metadata = {"deletionTimestamp": clock(0)}
+        self.left = [
+            {"metadata": {"name": name, **metadata}, "spec": {"nodeName": name}}
+            for name in ("well", "lost")
+        ]
         self.forgotten: list[str] = []
 
-    def delete(self) -> None: ...
-
     def pods(self) -> list[dict[str, Any]]:
-        return list(self.left.values())
+        return self.left
 
     def nodes(self) -> list[dict[str, Any]]:
-        ready = {"conditions": [{"type": "Ready", "status": "True"}]}
-        return [{"metadata": {"name": "well"}, "status": ready}]
+        return [node("well")]
 
     def delete_pod(self, name: str, *, at_once: bool) -> None:
         assert at_once
         self.forgotten.append(name)
-        self.left.clear()  # the other one ends by itself
+        self.left = []  # the other one ends by itself
 
 
 def test_a_pod_whose_node_is_lost_is_given_up_and_the_others_are_waited_for() -> None:

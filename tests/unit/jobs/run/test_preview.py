@@ -60,14 +60,11 @@ def test_a_refusal_is_raised_in_the_servers_words(status: int, api: FakeApi) -> 
         validate_admission(inputs(api.kubeconfig))
 
 
-@pytest.mark.parametrize(
-    ("status", "words"),
-    [(404, 'namespaces "slipway-jobs" not found'), (500, "failed calling webhook")],
-)
-def test_failed_validation_is_reported_alone(status: int, words: str, api: FakeApi) -> None:
-    api.says("POST", JOBS, {"message": words}, status)
-    said = validate_admission(inputs(api.kubeconfig))
-    assert said == f"not validated, as the API server could not check it: {words}"
+@pytest.mark.parametrize("status", [404, 500])
+def test_failed_validation_is_reported_alone(status: int, api: FakeApi) -> None:
+    api.says("POST", JOBS, {"message": "failed calling webhook"}, status)
+    reason = "as the API server could not check it: failed calling webhook"
+    assert validate_admission(inputs(api.kubeconfig)) == f"not validated, {reason}"
 
 
 @pytest.mark.parametrize("kubeconfig", ["{}", None])

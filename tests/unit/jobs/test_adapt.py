@@ -10,7 +10,7 @@ from jobs.adapt import FALLBACK_SECONDS, GROWN_SECONDS, on_gpu_nodes, wants_gpus
 from jobs.config import CATALOG
 from jobs.model.job import TrainingJob
 from jobs.model.parts import Toleration
-from tests.unit.jobs_declared import rendered
+from tests.unit.jobs_declared import pods, rendered, variables
 
 SPOT = Taint("kubernetes.azure.com/scalesetpriority", "spot")
 POOL = GpuPool(
@@ -25,12 +25,7 @@ def own(**fields: Any) -> TrainingJob:
 
 
 def pod(job: TrainingJob) -> Any:
-    return rendered(job)["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]
-
-
-def variables(job: TrainingJob) -> dict[str, str]:
-    (container,) = pod(job)["containers"]
-    return {each["name"]: each["value"] for each in container["env"] if "value" in each}
+    return pods(rendered(job))["Worker"]
 
 
 @pytest.mark.parametrize("name", ["mnist-nccl", "cifar-nccl"])
@@ -46,19 +41,19 @@ def test_the_catalogues_nccl_jobs_go_to_the_pool_and_tolerate_its_taints(name: s
 
 
 def test_nccl_and_gloo_get_the_pools_interface_in_their_syntax() -> None:
-    told = variables(on_gpu_nodes(NCCL, POOL))
+    told = variables(pod(on_gpu_nodes(NCCL, POOL)))
     assert told["NCCL_SOCKET_IFNAME"] == "=eth0"
     assert told["GLOO_SOCKET_IFNAME"] == "eth0"
 
 
 def test_without_a_known_interface_nccl_and_gloo_choose_themselves() -> None:
-    told = variables(on_gpu_nodes(NCCL, GpuPool(per_node=1, interface=None)))
+    told = variables(pod(on_gpu_nodes(NCCL, GpuPool(per_node=1, interface=None))))
     assert not {"NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"} & told.keys()
     assert told["NCCL_DEBUG"] == "WARN"
 
 
 def test_a_collective_timeout_ends_the_process_and_dumps_its_trace() -> None:
-    told = variables(on_gpu_nodes(NCCL, POOL))
+    told = variables(pod(on_gpu_nodes(NCCL, POOL)))
     assert told["TORCH_NCCL_ASYNC_ERROR_HANDLING"] == "3"
     assert told["TORCH_NCCL_DUMP_ON_TIMEOUT"] == "1"
     assert int(told["TORCH_NCCL_TRACE_BUFFER_SIZE"]) > 0

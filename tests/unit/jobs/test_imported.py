@@ -117,10 +117,7 @@ def missing(part: Any, whole: Any, place: str = "") -> Iterator[str]:
 
 
 def test_what_the_gloo_demo_says_arrives_equal_at_the_api_server() -> None:
-    name, entry, notes = imported(GLOO_DEMO)
-    assert name == "pytorch-dist-mnist-gloo-demo"
-    image = "kubeflow/pytorch-dist-mnist-test:1.0"
-    assert entry == {"image": image, "args": ["--backend", "gloo"], "workers": 3}
+    _, _, notes = imported(GLOO_DEMO)
     found = rendered(job_of(GLOO_DEMO))
     assert [*missing(GLOO_DEMO, found)] == []
     assert "command" not in json.dumps(found["spec"])

@@ -23,9 +23,9 @@ def taking(name: str, other: str, **fields: Any) -> TrainingJob:
     return job(name, inputs={"model": JobInput(job=other, artifact="net.pt")}, **fields)
 
 
-def told(*jobs: TrainingJob, also: tuple[str, ...] = ()) -> dict[str, str]:
+def told(*jobs: TrainingJob) -> dict[str, str]:
     """Return what is wrong, by key below the jobs'."""
-    found = list(_dependency_problems(jobs, [*(each.name for each in jobs), *also], KEY))
+    found = list(_dependency_problems(jobs, [each.name for each in jobs], KEY))
     assert len({problem.key for problem in found}) == len(found), found
     return {problem.key.removeprefix(f"{KEY}."): problem.text for problem in found}
 
@@ -59,10 +59,6 @@ def test_a_job_cannot_wait_for_itself() -> None:
     found = told(taking("a", "a", **OUTPUTS), job("b", "b"))
     assert found.keys() == {"a.inputs.model.job", "b.dependsOn[0]"}
     assert all("is the job itself" in text for text in found.values())
-
-
-def test_a_job_whose_declaration_is_wrong_is_there_all_the_same() -> None:
-    assert told(job("a", "b"), taking("c", "b"), also=("b",)) == {}
 
 
 def test_the_whole_of_a_cycle_is_named() -> None:

@@ -10,6 +10,7 @@ from jobs.config import CATALOG
 from jobs.model.job import TrainingJob
 from jobs.model.parts import Checkpoint, Limits
 from jobs.model.places import VOLUME_URL
+from tests.unit import jobs_declared
 from tests.unit.jobs_declared import rendered, submitted
 
 MNIST = replace(CATALOG["mnist-gloo"], checkpoint=Checkpoint(every="500 steps"))
@@ -19,14 +20,12 @@ def pods(
     job: TrainingJob, place: str | None = VOLUME_URL, image: Any = "trainer:1", **given: Any
 ) -> list[Any]:
     """Return the pods of the Master and of the Workers."""
-    specs = rendered(job, image, place=place, **given)["spec"]["pytorchReplicaSpecs"]
-    return [each["template"]["spec"] for each in specs.values()]
+    return [*jobs_declared.pods(rendered(job, image, place=place, **given)).values()]
 
 
-def variables(job: TrainingJob, *of: Any, **given: Any) -> Any:
+def variables(job: TrainingJob, *of: Any, **given: Any) -> dict[str, Any]:
     """Return the variables of the Master."""
-    [container] = pods(job, *of, **given)[0]["containers"]
-    return {each["name"]: each.get("value") for each in container["env"]}
+    return jobs_declared.variables(pods(job, *of, **given)[0])
 
 
 DIRECTORY = variables(MNIST)["SLIPWAY_CHECKPOINT_DIR"]

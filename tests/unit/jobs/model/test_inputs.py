@@ -10,7 +10,8 @@ from jobs.model.inputs import input_artifacts, other_volumes
 from jobs.model.job import TrainingJob
 from jobs.model.parts import Build, JobInput, SecretKey, Volume
 from jobs.model.places import VOLUME_URL
-from tests.unit.jobs_declared import rendered
+from tests.unit import jobs_declared
+from tests.unit.jobs_declared import rendered, variables
 
 TRAINER, OWN = "localhost/slipway-trainer:1", "example.org/mine:1"
 RESULT = {
@@ -39,9 +40,8 @@ def training(**fields: Any) -> TrainingJob:
 
 def pods(job: TrainingJob, **others: Any) -> list[dict[str, Any]]:
     """Return the specs of the job's pods."""
-    complete = rendered(job, "built:1", **{"fetch_image": TRAINER, "artifacts": FOUND, **others})
-    roles = complete["spec"]["pytorchReplicaSpecs"].values()
-    return [each["template"]["spec"] for each in roles]
+    given = {"fetch_image": TRAINER, "artifacts": FOUND, **others}
+    return [*jobs_declared.pods(rendered(job, "built:1", **given)).values()]
 
 
 def fetching(pod: dict[str, Any]) -> Any:
@@ -72,8 +72,7 @@ def test_every_pod_has_its_inputs_fetched_before_its_program_starts() -> None:
         taken = {"name": "model", "job": "train", "artifact": "nets/net.pt", "path": path}
         assert told == {**taken, **FOUND["model"]}
         (program,) = pod["containers"]
-        env = {each["name"]: each.get("value") for each in program["env"]}
-        assert env["SLIPWAY_INPUT_MODEL"] == path
+        assert variables(pod)["SLIPWAY_INPUT_MODEL"] == path
         for each in (container, program):
             assert {"name": "work", "mountPath": "/work"} in each["volumeMounts"]
 

@@ -22,7 +22,7 @@ from jobs.model.parts import MODULES, Build, Elastic, Limits, Master, SecretKey,
 from jobs.model.pytorchjob import Topology
 from jobs.model.submission import Submission
 from jobs.plan import shares
-from tests.unit.jobs_declared import IMAGE, jobs, rendered, submitted
+from tests.unit.jobs_declared import IMAGE, jobs, pods, rendered, submitted, variables
 
 LAUNCH = ["python3", "-m", "slipway_trainer.launch"]
 few = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -33,7 +33,7 @@ def replicas(job: TrainingJob) -> Any:
 
 
 def pod(job: TrainingJob, role: str = "Master") -> Any:
-    return replicas(job)[role]["template"]["spec"]
+    return pods(rendered(job))[role]
 
 
 def container(job: TrainingJob, role: str = "Master") -> Any:
@@ -42,10 +42,7 @@ def container(job: TrainingJob, role: str = "Master") -> Any:
 
 
 def environment(job: TrainingJob, role: str = "Master") -> dict[str, Any]:
-    return {
-        each["name"]: each.get("value", each.get("valueFrom"))
-        for each in container(job, role)["env"]
-    }
+    return variables(pod(job, role))
 
 
 def options(job: TrainingJob) -> dict[str, str]:

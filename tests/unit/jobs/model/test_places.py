@@ -11,6 +11,8 @@ from jobs.model.manifest import checkpoint_key, manifest
 from jobs.model.parts import Elastic, OnFailure
 from jobs.model.places import VOLUME_URL
 from jobs.model.submission import Submission
+from tests.unit import jobs_declared
+from tests.unit.jobs_declared import variables
 
 SERVER = {"kind": "mlflow", "url": "http://mlflow:5000", "address": "http://localhost:5000"}
 TRACKING = {**SERVER, "experiment": "dev/mine"}
@@ -25,14 +27,7 @@ def submission(
 
 
 def pods(submitted: Submission, facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the pods of each role."""
-    specs = manifest(submitted, facts=facts)["spec"]["pytorchReplicaSpecs"]
-    return {role: each["template"]["spec"] for role, each in specs.items()}
-
-
-def variables(pod: Mapping[str, Any]) -> dict[str, Any]:
-    (container,) = pod["containers"]
-    return {each["name"]: each.get("value") for each in container["env"]}
+    return jobs_declared.pods(manifest(submitted, facts=facts))
 
 
 def tracking_of(pod: Mapping[str, Any]) -> dict[str, Any]:

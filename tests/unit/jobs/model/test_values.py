@@ -8,7 +8,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from jobs.model.job import TrainingJob
-from tests.unit.jobs_declared import rendered
+from tests.unit.jobs_declared import pods, rendered, variables
 
 GIVEN = {
     "RANK": "3", "MASTER_ADDR": "mine-master-0", "HOME": "/tmp", "SLIPWAY_RUN_ID": "mine-1",
@@ -35,9 +35,8 @@ def told(word: str) -> tuple[str, str, str]:
     """Return a word as it arrives in a command, an argument and a variable."""
     said: dict[str, Any] = {"command": (word,), "args": (word,), "env": {"OWN": word}}
     job = TrainingJob(name="mine", image="example.org/a:1", **said)
-    pod = rendered(job)["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]
-    (container,) = pod["containers"]
-    (own,) = (each["value"] for each in container["env"] if each["name"] == "OWN")
+    pod = pods(rendered(job))["Worker"]
+    (container,), own = pod["containers"], variables(pod)["OWN"]
     before = {name: GIVEN[name] for name in ("SLIPWAY_RUN_ID", "HOSTNAME")}
     command, argument = (arrived(container[each][0], GIVEN) for each in ("command", "args"))
     return command, argument, arrived(own, before)

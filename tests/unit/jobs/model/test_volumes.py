@@ -7,7 +7,7 @@ import pytest
 from jobs.model.job import TrainingJob
 from jobs.model.parts import Volume
 from jobs.model.volumes import claims, host_volumes
-from tests.unit.jobs_declared import rendered
+from tests.unit.jobs_declared import pods, rendered
 
 
 def job(**volumes: Volume) -> TrainingJob:
@@ -19,7 +19,7 @@ def made(found: TrainingJob) -> list[dict[str, Any]]:
 
 
 def claims_in_pod(found: TrainingJob) -> set[str]:
-    pod = rendered(found)["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]
+    pod = pods(rendered(found))["Worker"]
     known = [each.get("persistentVolumeClaim") for each in pod["volumes"]]
     return {each["claimName"] for each in known if each is not None}
 

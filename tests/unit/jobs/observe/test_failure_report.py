@@ -108,9 +108,6 @@ def test_a_replica_that_was_started_again_shows_both_its_logs() -> None:
     text = story(failed(ended(3)), log=["again"], log_before=["the first time"])
     assert text.index("    the first time") < text.index("    again")
     assert "before it was restarted" in text
-
-
-def test_a_log_that_is_the_same_after_a_restart_is_shown_once() -> None:
     text = story(failed(ended(3)), log=["again"], log_before=["again"])
     assert text.count("    again") == 1
     assert "log, the same as before it was restarted:" in text
@@ -147,11 +144,6 @@ def test_without_a_failed_rank_or_details_there_is_still_a_story() -> None:
     assert "raise it" in text
     text = explain("mine", RunResult(state="CannotStart", reason="refused: no such CRD"))
     assert text == "job mine ended CannotStart: refused: no such CRD"
-
-
-def test_the_end_of_a_log_as_termination_message_is_no_error_of_the_program() -> None:
-    [failure] = failed(ended(1, "last line of the log")).failures
-    assert failure.exit.error is None
 
 
 def test_warnings_are_listed_once_and_in_order() -> None:

@@ -6,10 +6,10 @@ import pytest
 
 from jobs.model.pytorchjob import Topology
 from jobs.observe import failures
-from jobs.observe.failures import Failure, Origin, disruption, lost_node
+from jobs.observe.failures import Failure, Origin, disruption
 from jobs.observe.replica import Replica, containers, starts_in
 from jobs.observe.run_state import RunState
-from tests.unit.jobs_objects import JOB_UID, RUNNING, clock, ended, job, node, pod, runs
+from tests.unit.jobs_objects import JOB_UID, RUNNING, clock, ended, job, pod, runs
 from tests.unit.not_none import not_none
 
 RESET = "RuntimeError: [../gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.1]"
@@ -21,21 +21,6 @@ def failure(rank: int, code: int = 1, message: object = "", **told: Any) -> Fail
     return Failure(replica, replica.exits[-1])
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        RESET,
-        {"error": "DistBackendError: NCCL error: ncclRemoteError: remote process exited"},
-        "torch.distributed.DistNetworkError: failed to recv, got 0 bytes",
-        "BrokenPipeError: [Errno 32] Broken pipe",
-        "[../gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 5000ms for recv operation",
-        "torch.distributed.DistStoreError: Timed out after 31 seconds waiting for clients. 1/2",
-    ],
-)
-def test_what_torch_says_when_a_peer_has_gone_is_known(message: object) -> None:
-    assert failure(0, message=message).origin is Origin.PEER
-
-
 _FRAME = 'Traceback (most recent call last):\n  File "{}", line 7, in connect\n'
 _THREADS = f"Exception in thread Thread-1:\n{_FRAME.format('/usr/lib/python3.13/ssl.py')}"
 _REFUSED = "ConnectionRefusedError: [Errno 111] Connection refused\n"
@@ -45,6 +30,14 @@ _TORCHS = _FRAME.format("/usr/lib/python3/dist-packages/torch/distributed/distri
 @pytest.mark.parametrize(
     ("message", "origin"),
     [
+        # What torch says when a peer has gone.
+        (RESET, Origin.PEER),
+        ({"error": "DistBackendError: NCCL error: ncclRemoteError: remote"}, Origin.PEER),
+        ("torch.distributed.DistNetworkError: failed to recv, got 0 bytes", Origin.PEER),
+        ("BrokenPipeError: [Errno 32] Broken pipe", Origin.PEER),
+        ("[../gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 5000ms for recv", Origin.PEER),
+        ("torch.distributed.DistStoreError: Timed out after 31 seconds waiting for clients", Origin.PEER),
+        # An error of a tracker or a database is no peer's, whatever its words.
         ({"error": "RuntimeError: the tracker: connection refused", "from": "program"}, Origin.OWN),
         ({"error": "RuntimeError: in words nobody knows", "from": "peer"}, Origin.PEER),
         (_FRAME.format("/usr/lib/python3.13/socket.py") + _REFUSED, Origin.OWN),
@@ -59,7 +52,6 @@ _TORCHS = _FRAME.format("/usr/lib/python3/dist-packages/torch/distributed/distri
     ],
 )  # fmt: skip
 def test_where_an_error_rose_says_if_it_is_a_peers(message: object, origin: Origin) -> None:
-    """An error of a tracker or a database is no peer's, whatever its words."""
     assert failure(0, message=message).origin is origin
 
 
@@ -165,23 +157,10 @@ def test_a_retry_may_cure_a_failure_that_follows_a_disruption(pods: Any, why: st
     assert why in str(tracked(*pods).cured_by_a_retry)
 
 
-@pytest.mark.parametrize("nodes", [[], [node("node", "Unknown")], [node("another")]])
-def test_a_node_that_is_gone_or_silent_explains_a_failure(nodes: list[dict[str, Any]]) -> None:
-    assert "mine-master-0" in not_none(lost_node([runs(0)], nodes)).text
-    assert lost_node([runs(0)], [node("node")]) is None
-
-
 def evicted(rank: int, message: str, **fields: Any) -> dict[str, Any]:
     found = pod(rank, phase="Failed", **fields)
     found["status"] |= {"reason": "Evicted", "message": message}
     return found
-
-
-def test_an_eviction_by_the_node_is_reported_with_its_message() -> None:
-    full = "Pod ephemeral local storage usage exceeds the total limit of containers 100Mi. "
-    found = not_none(tracked(evicted(1, full, state=ended(143))).cause)
-    assert found.origin is Origin.OWN
-    assert str(found) == f"rank 1 (mine-worker-0) was evicted by its node: {full.strip(' .')}"
 
 
 @pytest.mark.parametrize("finished", [clock(20), None])

@@ -62,7 +62,7 @@ class Cluster:
         if pod is not None:
             return  # Labels of pods are none of these tests' matter.
         assert self.job is not None
-        told = change["metadata"]["annotations"]
+        told = change["metadata"].get("annotations", {})
         self.job["metadata"].setdefault("annotations", {}).update(told)
 
     def delete(self) -> None:

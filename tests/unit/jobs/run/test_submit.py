@@ -13,30 +13,8 @@ from jobs.model.pytorchjob import QUEUE_LABEL
 from jobs.run.submit import HASH_LABEL, remove, submit
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.jobs.run.test_lifecycle import SUBMISSION, Quiet
+from tests.unit.jobs.run.test_retry import Cluster
 from tests.unit.jobs_objects import clock, node
-
-
-class Cluster:
-    """A cluster that may have a job, without pods, until it is deleted."""
-
-    name, namespace = "mnist-gloo", "slipway-jobs"
-
-    def __init__(self, job: dict[str, Any] | None = None) -> None:
-        self.job = job
-
-    def get(self) -> dict[str, Any] | None:
-        return self.job
-
-    def create(self, submitted: dict[str, Any]) -> dict[str, Any]:
-        return submitted
-
-    def pods(self) -> list[dict[str, Any]]:
-        return []
-
-    def patch(self, change: dict[str, Any]) -> None: ...
-
-    def delete(self) -> None:
-        self.job = None
 
 
 def submitted() -> dict[str, Any]:
@@ -75,7 +53,7 @@ def test_a_job_suspended_in_another_queue_is_resubmitted(
     labels = {HASH_LABEL: there.digest(), RUN_LABEL: "earlier"}
     existing = manifest(there, labels=labels)
     existing["spec"]["runPolicy"]["suspend"] = suspended
-    job = submit(cast("JobApi", Cluster(existing)), now, {}, Quiet())
+    job = submit(cast("JobApi", Cluster(job=existing)), now, {}, Quiet())
     assert (job["metadata"]["labels"][RUN_LABEL] == "earlier") == stays
     assert job["metadata"]["labels"][QUEUE_LABEL] == (queue if stays else wanted)
 
@@ -94,23 +72,20 @@ class OnLostNode(Cluster):
 
     def __init__(self) -> None:
         super().__init__()
-        metadata = {"deletionTimestamp": clock(0)}
-        self.left = [
-            {"metadata": {"name": name, **metadata}, "spec": {"nodeName": name}}
-            for name in ("well", "lost")
-        ]
         self.forgotten: list[str] = []
+        for name in ("well", "lost"):
+            metadata = {"name": name, "deletionTimestamp": clock(0)}
+            self.left[name] = {"metadata": metadata, "spec": {"nodeName": name}}
 
-    def pods(self) -> list[dict[str, Any]]:
-        return self.left
+    def delete(self) -> None: ...
 
     def nodes(self) -> list[dict[str, Any]]:
         return [node("well")]
 
-    def delete_pod(self, name: str, *, at_once: bool) -> None:
+    def delete_pod(self, name: str, *, at_once: bool = False) -> None:
         assert at_once
         self.forgotten.append(name)
-        self.left = []  # the other one ends by itself
+        self.left.clear()  # the other one ends by itself
 
 
 def test_a_pod_whose_node_is_lost_is_given_up_and_the_others_are_waited_for() -> None:

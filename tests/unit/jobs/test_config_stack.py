@@ -43,10 +43,7 @@ def test_an_entry_that_is_asked_for_by_name_is_refused_and_not_skipped() -> None
     found = read({"mnist-nccl": {}}, SMALL)
     assert [problem.key for problem in found.problems] == [f"{KEY}.mnist-nccl.backend"]
     assert "mnist-nccl" not in found.skipped
-
-
-def test_where_nothing_is_known_of_the_cluster_nothing_is_refused_for_it() -> None:
-    assert read({"mnist-nccl": {"workers": 999}}, Surroundings()).problems == []
+    assert read({"mnist-nccl": {"workers": 999}}, Surroundings()).problems == [], "nothing is known"
 
 
 def test_a_script_is_read_beside_its_job(root: Path) -> None:

@@ -192,12 +192,6 @@ def test_fields_that_the_operator_would_default_are_always_set(job: TrainingJob)
         assert resources["limits"].get(gpu) == resources["requests"].get(gpu)
 
 
-def test_mnist_gloo_is_one_master_and_three_workers() -> None:
-    found = replicas(CATALOG["mnist-gloo"])
-    assert {role: spec["replicas"] for role, spec in found.items()} == {"Master": 1, "Worker": 3}
-    assert container(CATALOG["mnist-gloo"])["image"] == IMAGE
-
-
 def test_an_elastic_job_has_workers_alone_and_room_for_restarts() -> None:
     bounds = Elastic(min_replicas=2, max_restarts=5)
     spec = rendered(TrainingJob(name="mine", module="mnist_elastic", workers=3, elastic=bounds))[

@@ -124,12 +124,6 @@ def test_unknown_tracking_values_are_left_out_of_the_environment() -> None:
     assert found == {"": "wandb", "_EXPERIMENT": "dev/mine"}
 
 
-@pytest.mark.parametrize("others", [{"place": VOLUME_URL}, {"tracking": TRACKING}])
-def test_kept_files_and_tracking_are_no_part_of_what_is_trained(others: dict[str, Any]) -> None:
-    assert pods(submission(**others)) != pods(submission())
-    assert submission(**others).digest() == submission().digest()
-
-
 def test_what_is_looked_for_in_the_output_is_known_to_rank_0_as_it_stands_in_the_file() -> None:
     """Kubernetes would replace $(RANK), and takes $$ for $."""
     metrics = {"accuracy": r"acc$$ ($(RANK)|[0-9.]+)\d'\"é"}

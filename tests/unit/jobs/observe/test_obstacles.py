@@ -1,4 +1,4 @@
-"""A run whose nodes have to be made first says so, and does not end while they may come."""
+"""A run whose nodes have to be made first says so, and ends only if these can't come."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -8,20 +8,20 @@ import pytest
 from clusters.cloud_reports import AZURE_LATE_ROLES
 from core import kube
 from jobs.api.client import JobApi
-from jobs.observe.obstacles import Obstacles, see_events
+from jobs.observe.obstacles import Obstacles, may_fit_quota, never_fits, see_events
 from jobs.observe.run_state import RunState
 from jobs.observe.verdict import end_of
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.jobs_objects import (
     REFUSED_LOGIN,
     RUNNING,
-    clock,
     declared,
     done,
     job,
     pod,
     runs,
     waiting,
+    warning,
 )
 from tests.unit.not_none import not_none
 
@@ -41,14 +41,9 @@ def homeless(rank: int) -> dict[str, Any]:
 
 
 def about(rank: int, reason: str, message: str) -> dict[str, Any]:
-    return {
-        "reason": reason,
-        "message": message,
-        "type": "Normal",
-        "lastTimestamp": clock(9),
-        "metadata": {"name": f"{reason}-{rank}"},
-        "involvedObject": {"kind": "Pod", "uid": homeless(rank)["metadata"]["uid"]},
-    }
+    of = {"kind": "Pod", "uid": homeless(rank)["metadata"]["uid"]}
+    event = {"type": "Normal", "reason": reason, "metadata": {"name": f"{reason}-{rank}"}}
+    return {**warning(message), **event, "involvedObject": of}
 
 
 MADE = about(1, "TriggeredScaleUp", "pod triggered scale-up: [{aks-gpu-vmss 0->2 (max: 4)}]")
@@ -122,10 +117,8 @@ def looked(api: FakeApi, tracked: RunState) -> list[str]:
 
 def test_the_reason_why_no_node_is_created_is_explained(api: FakeApi, tracked: RunState) -> None:
     told = looked(api, tracked)
-    assert any(
-        line.startswith("the pool is at its maximum size (no node is being created")
-        for line in told
-    )
+    reason = "the pool is at its maximum size (no node is being created"
+    assert any(line.startswith(reason) for line in told)
     (setback,) = (line for line in told if "aks-gpu-vmss" in line)
     assert "no such machines are available right now, least of all spot ones" in setback
     assert any("SkuNotAvailable" in each for each in tracked.setbacks)
@@ -251,3 +244,68 @@ def test_a_missing_permission_is_reported(api: FakeApi) -> None:
     (told,) = (each for each in looked(api, run) if message in each)
     assert "rank 1 (mine-worker-0) is waiting for rank 0, which has ended" in told
     assert "docs/existing-cluster.md" in told
+
+
+def having(cpu: str = "2", memory: str = "8Gi", **labels: str) -> dict[str, Any]:
+    return {
+        "metadata": {"labels": labels},
+        "status": {"allocatable": {"cpu": cpu, "memory": memory, "pods": "110"}},
+    }
+
+
+def asking(cpu: str, memory: str = "1Gi", **spec: Any) -> dict[str, Any]:
+    resources = {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": memory}}
+    return {"spec": {"containers": [{"resources": resources}], **spec}}
+
+
+def test_more_than_any_node_has_never_fits() -> None:
+    assert never_fits(asking("64"), [having(), having("4")]) == (
+        "it requests 64 cores, 1 GiB memory, but no node has more than 4 cores for pods"
+    )
+    assert never_fits(asking("4"), [having(), having("4")]) is None
+
+
+def test_what_containers_request_beside_each_other_is_added_up() -> None:
+    both = asking("1500m")
+    both["spec"]["containers"] *= 2
+    assert "it requests 3 cores, 2 GiB memory" in str(never_fits(both, [having()]))
+
+
+def test_only_nodes_with_the_labels_that_it_wants_count() -> None:
+    selecting = asking("1", nodeSelector={"pool": "gpu"})
+    assert never_fits(selecting, [having()]) is None, "a label can be put on a node"
+    assert never_fits(selecting, [having(), having("500m", pool="gpu")]) is not None
+
+
+def test_a_gpu_that_no_node_reports_yet_is_awaited() -> None:
+    with_gpu = asking("1")
+    with_gpu["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] = "1"
+    assert never_fits(with_gpu, [having()]) is None
+
+
+def test_what_runs_before_counts_where_it_asks_for_more() -> None:
+    init = asking("8")["spec"]["containers"]
+    assert never_fits(asking("1", initContainers=init), [having()]) is not None
+
+
+@pytest.mark.parametrize(
+    ("requested", "own", "may"),
+    [
+        ("requests.memory=1Gi", [], True),
+        ("requests.memory=1Gi", [asking("1", "512Mi")], True),
+        ("requests.memory=1Gi", [asking("1", "513Mi")], False),
+        ("requests.memory=2Gi", [], False),
+        ("pods=1,requests.memory=1Gi", [asking("64", "1Mi")], True),
+    ],
+)
+def test_a_quota_is_waited_for(requested: str, own: list[dict[str, Any]], may: bool) -> None:
+    used, limited = "pods=3,requests.memory=1Gi", "pods=3,requests.memory=1536Mi"
+    refusal = (
+        'pods "mine-worker-0" is forbidden: exceeded quota: team, '
+        f"requested: {requested}, used: {used}, limited: {limited}"
+    )
+    assert may_fit_quota(refusal, own) is may
+
+
+def test_another_refusal_is_no_quotas() -> None:
+    assert not may_fit_quota('pods "mine-worker-0" is forbidden: no such priority class', [])

@@ -1,5 +1,6 @@
-"""What a job is submitted with, besides what its declaration renders."""
+"""What a job is submitted with besides its manifest, and how runs are stopped at the end."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, cast
@@ -10,7 +11,8 @@ from jobs.api.client import JobApi
 from jobs.model.manifest import manifest
 from jobs.model.names import RUN_LABEL
 from jobs.model.pytorchjob import QUEUE_LABEL
-from jobs.run.submit import HASH_LABEL, remove, submit
+from jobs.run.submit import HASH_LABEL, remove, stop_all, submit
+from tests.unit.clusters.operator.test_operator_ready import JOBS
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.jobs.run.test_lifecycle import SUBMISSION, Quiet
 from tests.unit.jobs.run.test_retry import Cluster
@@ -92,3 +94,48 @@ def test_a_pod_whose_node_is_lost_is_given_up_and_the_others_are_waited_for() ->
     api = OnLostNode()
     remove(cast("JobApi", api), Quiet())
     assert api.forgotten == ["lost"]
+
+
+@pytest.fixture
+def api() -> Iterator[FakeApi]:
+    with served(FakeApi()) as answering:
+        yield answering
+
+
+@pytest.fixture
+def removed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    names: list[str] = []
+    monkeypatch.setattr(
+        "jobs.run.submit.remove", lambda job, _: names.append(f"{job.namespace}/{job.name}")
+    )
+    return names
+
+
+def test_every_job_that_is_there_is_stopped_and_named(api: FakeApi, removed: list[str]) -> None:
+    api.says("GET", JOBS, {"items": [{"metadata": {"name": name}} for name in ("b", "a")]})
+    row = Quiet()
+    stop_all(api.kubeconfig, "slipway-jobs", row)
+    assert sorted(removed) == ["slipway-jobs/a", "slipway-jobs/b"]
+    assert row.said == ["stopping what an interrupted run left behind: a, b"]
+
+
+def test_without_jobs_nothing_is_printed(api: FakeApi, removed: list[str]) -> None:
+    row = Quiet()
+    stop_all(api.kubeconfig, "slipway-jobs", row)  # 404: there is not even the kind
+    api.says("GET", JOBS, {"items": []})
+    stop_all(api.kubeconfig, "slipway-jobs", row)
+    assert (removed, row.said) == ([], [])
+
+
+def test_a_refusal_of_the_api_server_is_passed_on(api: FakeApi) -> None:
+    api.says("GET", JOBS, {"kind": "Status", "message": "jobs is forbidden"}, status=403)
+    with pytest.raises(RuntimeError, match="slipway-jobs: jobs is forbidden"):
+        stop_all(api.kubeconfig, "slipway-jobs", Quiet())
+
+
+def test_an_unreachable_cluster_blocks_it(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = api.kubeconfig.replace(api.kubeconfig.split("127.0.0.1:")[1].split()[0], "1")
+    with pytest.raises(RuntimeError, match="set PULUMI_K8S_DELETE_UNREACHABLE=true"):
+        stop_all(gone, "slipway-jobs", Quiet())
+    monkeypatch.setenv("PULUMI_K8S_DELETE_UNREACHABLE", "true")
+    stop_all(gone, "slipway-jobs", Quiet())

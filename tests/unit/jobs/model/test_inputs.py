@@ -79,7 +79,7 @@ def test_every_pod_has_its_inputs_fetched_before_its_program_starts() -> None:
 
 @pytest.mark.parametrize("program", [{"build": Build(context="x")}, {"module": "mnist"}, None])
 def test_the_trainers_image_fetches_for_any_image(program: dict[str, Any] | None) -> None:
-    other = {} if program is None else {"image": None, "command": None, **program}
+    other: dict[str, Any] = {} if program is None else {"image": None, "command": None, **program}
     for pod in pods(job(**other)):
         assert fetching(pod)["image"] == TRAINER
         assert pod["containers"][0]["image"] == (OWN if program is None else "built:1")

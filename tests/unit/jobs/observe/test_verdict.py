@@ -212,11 +212,8 @@ def test_a_failure_that_a_restart_made_good_is_not_the_one_that_ended_the_run() 
     tracked.see_pods([runs(0), runs(1, last=once, restarts=1)])
     tracked.see_pods([fails(0, 4, finished=clock(0, 20))])
     assert str(tracked.cause) == "rank 0 (mine-master-0) exited with code 4"
-
-
-def test_of_one_replicas_failures_the_last_ended_the_run() -> None:
-    tracked = seen("Created", runs(0), pod(1, state=ended(4), last=ended(3), restarts=1))
-    assert not_none(tracked.cause).exit.code == 4
+    twice = pod(1, state=ended(4), last=ended(3), restarts=1)
+    assert not_none(seen("Created", runs(0), twice).cause).exit.code == 4
 
 
 def test_a_failure_is_known_before_the_operator_knows_and_after_the_pod_is_gone() -> None:
@@ -536,12 +533,9 @@ def test_who_its_peers_waited_for_in_vain_is_named() -> None:
     assert end.reason == f"rank 1 (mine-worker-0) did not respond to its peers: {GAVE_UP}"
     assert is_stuck(tracked, end)
     assert [each.number for each in tracked.hanging] == [1]
-
-
-def test_where_several_went_on_none_is_accused() -> None:
-    tracked = seen(job("Failed", workers=2), fails(0, 1, GONE), runs(1), runs(2))
-    assert the_end(tracked, 10).reason == GAVE_UP
-    assert [each.number for each in tracked.hanging] == [1, 2]
+    several = seen(job("Failed", workers=2), fails(0, 1, GONE), runs(1), runs(2))
+    assert the_end(several, 10).reason == GAVE_UP, "none of several that went on is accused"
+    assert [each.number for each in several.hanging] == [1, 2]
 
 
 def test_those_that_failed_after_the_cause_are_counted_by_replica() -> None:
@@ -600,13 +594,11 @@ def test_pods_that_ended_before_the_suspension_was_seen_are_no_failure_either() 
     assert (tracked.failures, tracked.replicas) == ([], {})
 
 
-def test_a_failure_after_a_resumption_ends_the_run_as_any_other() -> None:
+def test_a_run_that_is_adopted_while_suspended_is_not_overdue() -> None:
+    """A failure after its resumption ends it as any other."""
+    assert goes_on(seen(suspended(), stopped(0)), 9000)
     failed = pod(1, state=ended(3), created=clock(0, 31))
     assert str(seen(suspended(resumed_at=30), failed).cause) == CODE_3
-
-
-def test_a_run_that_is_adopted_while_suspended_is_not_overdue() -> None:
-    assert goes_on(seen(suspended(), stopped(0)), 9000)
 
 
 def test_a_job_that_has_ended_or_is_removed_is_not_suspended() -> None:
@@ -725,6 +717,8 @@ def test_a_rank_that_is_held_has_failed_as_if_its_container_had_ended() -> None:
     assert run.held == {1: "`make shell JOB=mine RANK=1` until 12:00:00 UTC"}
     run.see_pods([pod(1, state=ended(3, container="containerd://1-0"))])
     assert len(run.failures) == 1, "its container's end is no other failure"
+    run = holding(done(0), runs(1), of=job("Succeeded"))
+    assert the_end(run, 20).reason == f"{end.reason}, although rank 0 succeeded"
 
 
 def test_a_rank_that_is_held_explains_those_that_lost_it_before() -> None:
@@ -734,11 +728,6 @@ def test_a_rank_that_is_held_explains_those_that_lost_it_before() -> None:
     run = holding(*pods, of=job("Failed"))
     assert not run.cause_may_be_to_come
     assert the_end(run, 20).reason == f"{CODE_3}: ValueError: bad, train.py:4"
-
-
-def test_a_rank_that_is_held_after_rank_0_succeeded_has_failed_at_once() -> None:
-    run = holding(done(0), runs(1), of=job("Succeeded"))
-    assert the_end(run, 20).reason.endswith("bad, train.py:4, although rank 0 succeeded")
 
 
 def test_lines_like_a_launchers_of_other_programs_mean_nothing() -> None:

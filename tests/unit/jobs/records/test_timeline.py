@@ -37,8 +37,8 @@ def test_a_condition_keeps_the_time_at_which_it_began_to_hold(file: Path) -> Non
     created = ("Created", "True", clock(1))
     written = Timeline(file)
     written.add(entries_of_run(run(created, ("Running", "True", clock(5)))))
-    ended = ("Running", "False", DONE), ("Succeeded", "True", DONE)
-    written.add(entries_of_run(run(created, *ended)))
+    later = ("Running", "False", DONE), ("Succeeded", "True", DONE)
+    written.add(entries_of_run(run(created, *later)))
     assert shown(file) == [
         ("00:00:01", "condition", "Created: is Created"),
         ("00:00:05", "condition", "Running: is Running"),

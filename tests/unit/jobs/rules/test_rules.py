@@ -41,8 +41,8 @@ def site(cluster: dict[str, Any]) -> Surroundings:
 
 
 def node_pool(said: dict[str, Any]) -> NodePool:
-    where = {"provider": "azure", "region": "westeurope", "min_nodes": 1, "max_nodes": 1}
-    return NodePool(**{**where, **said, "cores": Decimal(str(said["cores"]))})
+    known: dict[str, Any] = {"region": "westeurope", "min_nodes": 1, "max_nodes": 1, **said}
+    return NodePool(**{"provider": "azure", **known, "cores": Decimal(str(said["cores"]))})
 
 
 def judged(path: Path) -> tuple[dict[str, Any], JobsConfig]:

@@ -1,5 +1,6 @@
 """Any job that may be declared, for tests of what holds for all of them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from hypothesis import strategies as st
@@ -124,3 +125,15 @@ def submitted(job: TrainingJob, image: Any = IMAGE, **others: Any) -> Submission
 def rendered(job: TrainingJob, image: Any = IMAGE, **others: Any) -> dict[str, Any]:
     """Return the PyTorchJob of any job; see `submitted`."""
     return manifest(submitted(job, image, **others))
+
+
+def pods(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the spec of a pod of each role of a PyTorchJob."""
+    roles = document["spec"]["pytorchReplicaSpecs"]
+    return {role: each["template"]["spec"] for role, each in roles.items()}
+
+
+def variables(pod: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the variables of a pod's program: their values, or where these come from."""
+    (container,) = pod["containers"]
+    return {each["name"]: each.get("value", each.get("valueFrom")) for each in container["env"]}

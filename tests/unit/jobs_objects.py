@@ -109,6 +109,24 @@ def pod(
 RUNNING: dict[str, Any] = {"running": {"startedAt": "2026-01-01T00:00:05Z"}}
 
 
+def clock(second: int, minute: int = 0) -> str:
+    """Return a time in the hour of the runs of these objects."""
+    return f"2026-01-01T00:{minute:02}:{second:02}Z"
+
+
+def runs(rank: int, **shown: Any) -> dict[str, Any]:
+    return pod(rank, state=RUNNING, **shown)
+
+
+def done(rank: int, **told: Any) -> dict[str, Any]:
+    return pod(rank, state=ended(0, summary(rank, **told)), phase="Succeeded")
+
+
+def node(name: str, ready: str = "True") -> dict[str, Any]:
+    status = {"conditions": [{"type": "Ready", "status": ready}]}
+    return {"metadata": {"name": name}, "status": status}
+
+
 def waiting(reason: str, message: str = "") -> dict[str, Any]:
     return {"waiting": {"reason": reason, "message": message}}
 

@@ -1,16 +1,15 @@
 """A declaration is a job, or it is told everything that is wrong with it."""
 
 import json
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from pydantic import TypeAdapter, ValidationError
 
 from jobs.config import CATALOG, declare
-from jobs.model.job import TrainingJob, declaration
+from jobs.model.job import TrainingJob
 from jobs.model.parts import Elastic
-from jobs.model.pytorchjob import Topology
 from tests.unit.jobs_declared import jobs
 
 KEY = "slipway:jobs.it"
@@ -35,11 +34,13 @@ def test_an_entry_of_the_catalogue_is_taken_as_it_is(nothing: object) -> None:
     assert job("mnist-gloo", nothing) == CATALOG["mnist-gloo"]
 
 
-def test_fields_override_those_of_the_catalogue() -> None:
-    changed = job("mnist-gloo", {"epochs": 2, "workers": 1, "learningRate": "0.1", "cpu": 2})
+def test_fields_override_those_of_the_catalogue_and_maps_key_by_key() -> None:
+    """In quotes, as `pulumi config set` without `--path` writes them, numbers are the same."""
+    changed = job("mnist-gloo", {"epochs": 2, "workers": "1", "learningRate": "0.1", "cpu": 2})
     assert (changed.epochs, changed.workers, changed.learning_rate) == (2, 1, 0.1)
-    assert changed.cpu == "2"
-    assert changed.module == "mnist"
+    assert (changed.cpu, changed.module) == ("2", "mnist")
+    elastic = job("mnist-elastic", {"elastic": {"maxRestarts": 3}}).elastic
+    assert elastic == Elastic(min_replicas=2, max_replicas=3, max_restarts=3)
 
 
 @pytest.mark.parametrize(
@@ -55,29 +56,17 @@ def test_a_time_limit_is_seconds_or_a_duration(written: object, seconds: int) ->
     assert (changed.timeout, changed.max_duration) == (seconds, seconds)
 
 
-def test_a_whole_number_in_quotes_is_that_number() -> None:
-    """`pulumi config set` without `--path` writes it so."""
-    changed = job("mnist-gloo", {"epochs": "2", "workers": "1", "seed": "0"})
-    assert (changed.epochs, changed.workers, changed.seed) == (2, 1, 0)
-
-
 @pytest.mark.parametrize(("written", "origin"), [("a", "a"), (["a", "b"], "a"), ([], "mine")])
 def test_what_a_job_was_called_is_one_name_or_a_list(written: object, origin: str) -> None:
-    own = {"image": "example.org/mine:1", "command": ["train"]}
-    assert job("mine", {**own, "was": written}).origin == origin
-
-
-def test_a_custom_job_has_an_image_and_a_command() -> None:
-    mine = job("mine", {"image": "example.org/mine:1", "command": ["python3", "train.py"]})
-    assert mine.command == ("python3", "train.py")
+    assert job("mine", {**OWN, "was": written}).origin == origin
 
 
 def volume(**declared: Any) -> dict[str, Any]:
     return {"volumes": {"data": declared}}
 
 
-def net(**declared: Any) -> dict[str, Any]:
-    return {"inputs": {"net": declared}}
+def net(name: str = "net", **declared: Any) -> dict[str, Any]:
+    return {"inputs": {name: declared}}
 
 
 def token(**declared: str) -> dict[str, Any]:
@@ -85,57 +74,148 @@ def token(**declared: str) -> dict[str, Any]:
 
 
 OWN: dict[str, Any] = {"image": "example.org/mine:1", "command": ["true"]}
+IMAGE = {"image": "example.org/mine:1"}
 WHOLE = "is not allowed; it must be a whole number from 0 to 999"
 DURATION = "a duration such as 90s, 90 min, 1h30m or 12 hours"
-AN = "a duration such as 90s"
-REFUSED: dict[str, list[tuple[str, Any, str, str]]] = {
+OF_ITS_TYPE: dict[str, list[Any]] = {
+    "processesPerNode": [0],
+    "ttlSecondsAfterFinished": [5],
+    "minAccuracy": [1.5],
+    "goal": ["accuracy=2", "val_loss=0.0", "perplexity=3"],
+    "outputs": ["/results"],
+    "backend": ["mpi"],
+    "restartPolicy": ["Always"],
+    "elastic": [3],
+    "epochs": [0],
+    "timeout": [0],
+    "learningRate": [0, float("inf")],
+    "cpu": ["0m", 0],
+    "memory": ["0Gi", 5],
+    "args": ["not a list"],
+}
+HIDES = {
+    "/dev": "would hide /dev/shm",
+    "/opt": "would hide /opt/script",
+    "/opt/slipway": "would hide /opt/slipway: slipway_trainer",
+    "/data": "would hide /data: the data sets",
+    "/tmp": "would hide /tmp: `tmp`",
+    "/mnt/../work": "no :, . or ..",
+}
+FREE = ("/work/data", "/tmp/cache", "/data/cifar10", "/opt/own", "/home", "/work/inputs")
+TAGS = ("", ":1.4", f"@sha256:{'0' * 64}", f":1@sha256:{'a' * 64}")
+NO_DURATIONS = ("m", "", " ", "0m", "five", "1.5h", -1, "5 months", "1m1h")
+NO_WORKERS = ((1000, 1000), (-3, -3), (2.5, 2.5), ("two", '"two"'), (True, "true"))
+NO_THREADS = ("0", "-1", "1.5", "two", "", {"secret": "a", "key": "b"})
+OPERATORS = ("LOCAL_RANK", "LOCAL_WORLD_SIZE", "WORLD_SIZE", "SLIPWAY_JOB")
+# What is wrong with a declaration, its key and words of the problem, by the rule.
+REFUSED: dict[str, list[tuple[Any, str, str]]] = {
     "a time limit is seconds or a duration": [
-        ("mnist-gloo", {"timeout": written}, "timeout", DURATION)
-        for written in ("m", "", " ", "0m", "five", "1.5h", -1, "5 months", "1m1h")
+        ({"timeout": written}, "timeout", DURATION) for written in NO_DURATIONS
     ],
     "a secret is one of the configuration or a key of one that is there": [
-        ("mnist-gloo", token(key="token"), "env.TOKEN.secret", "is missing"),
-        ("mnist-gloo", token(secret="hub", key="t", config="a"), "env.TOKEN", "can't be used with"),
+        (token(key="token"), "env.TOKEN.secret", "is missing"),
+        (token(secret="hub", key="t", config="a"), "env.TOKEN", "can't be used with"),
     ],
+    "a value is in its range and of its type": [
+        ({field: value}, field, "") for field, values in OF_ITS_TYPE.items() for value in values
+    ],
+    "workers are a whole number": [
+        ({"workers": value}, "workers", f"{shown} {WHOLE}") for value, shown in NO_WORKERS
+    ],
+    "bounds judge something": [
+        ({"require": {"loss": {}}}, "require.loss", ""),
+        ({"require": {"loss": {"min": 2, "max": 1}}}, "require.loss.min", ""),
+        ({"require": {"loss": {"most": 1}}}, "require.loss.most", ""),
+        ({"require": {"loss": 1}}, "require.loss", ""),
+    ],
+    "what is not declared is an unknown key": [
+        ({key: "x"}, key, "no such key") for key in ("attempts", "name", "module")
+    ],
+    "an entry of the catalogue has its own program": [({"command": ["true"]}, "command", "")],
+    "a volume is of one kind at its own place": [
+        (volume(mountPath="/mnt"), "volumes.data", ""),
+        (volume(mountPath="/mnt", claim="a", size="1Gi"), "volumes.data", ""),
+        (volume(mountPath="/mnt", size="1Gi", readOnly=True), "volumes.data.readOnly", ""),
+        (volume(mountPath="/mnt", claim="a", keep=True), "volumes.data.keep", ""),
+        (volume(mountPath="/mnt", emptyDir=True, keep=False), "volumes.data.keep", ""),
+        (volume(mountPath="/work", claim="a"), "volumes.data.mountPath", ""),
+        (volume(mountPath="/", claim="a"), "volumes.data.mountPath", ""),
+        (volume(mountPath="/mnt", hostPath="here"), "volumes.data.hostPath", ""),
+        (volume(mountPath="/mnt", emptyDir=False), "volumes.data.emptyDir", ""),
+        (volume(claim="a"), "volumes.data.mountPath", ""),
+    ],
+    "a volume hides nothing that the pod needs": [
+        *((volume(claim="a", mountPath=at), "volumes.data.mountPath", HIDES[at]) for at in HIDES),
+        *(
+            (
+                volume(claim="a", mountPath=at) | net(job="a", artifact="x"),
+                "volumes.data.mountPath",
+                "",
+            )
+            for at in ("/work/inputs", "/opt/inputs")
+        ),
+    ],
+    "a fraction is in quotes, since its digits may have been lost": [
+        ({"env": {"VERSION": 1.1}}, "env.VERSION", "in quotes")
+    ],
+    "a variable is none that Slipway sets": [
+        ({"env": {name: "1"}}, f"env.{name}", "not set by the training operator")
+        for name in OPERATORS
+    ],
+    "threads are a whole number": [
+        ({"env": {"OMP_NUM_THREADS": value}}, "env.OMP_NUM_THREADS", "whole number of at least 1")
+        for value in NO_THREADS
+    ],
+    "a checkpoint's interval is of steps or time": [
+        ({"checkpoint": {"every": "often"}}, "checkpoint.every", "500 steps, or a duration such")
+    ],
+    "what a retry is for goes with retries": [
+        ({"retryOn": ["ownFailure"]}, "retryOn", "requires `retries`"),
+        ({"retryOn": ["bad"], "retries": 1}, "retryOn[0]", "one of lostNode, ownFailure"),
+    ],
+    "a declaration is a map": [([], "", ""), ("text", "", ""), (3, "", "")],
+    "an input has a name and says whose file it is": [
+        (net("Model", job="a", artifact="x"), "inputs.Model", "starting with a letter"),
+        (net("my-net", job="a", artifact="x"), "inputs.my-net", "0-9 and _"),
+        (net(job="a", artifact="/x"), "inputs.net.artifact", "SLIPWAY_OUTPUT_DIR"),
+        (net(job="a", artifact="x/../y"), "inputs.net.artifact", "such as model.pt"),
+        (net(job="a", artifact=""), "inputs.net.artifact", "such as model.pt"),
+        (net(job="A", artifact="x"), "inputs.net.job", "a DNS label"),
+        (net(job="a"), "inputs.net.artifact", "is missing"),
+        ({"inputs": {"net": "a"}}, "inputs.net", "a map of job, artifact"),
+    ],
+    "what a job depends on is a list of names": [
+        ({"dependsOn": "a"}, "dependsOn", ""),
+        ({"dependsOn": ["a", "B"]}, "dependsOn[1]", ""),
+    ],
+    "a secret is not in a URL": [
+        ({"checkpoint": {"url": "s3://me:pw@bucket/mine"}}, "checkpoint.url", ""),
+        ({"outputs": "abfs://user:pw@there/x"}, "outputs", "contains a password"),
+        ({"env": {"HTTPS_PROXY": "http://me:pw@proxy:3128"}}, "env.HTTPS_PROXY", "{config: proxy}"),
+        ({"env": {"http_proxy": "me:pw@proxy:3128"}}, "env.http_proxy", "contains a password"),
+        ({"outputs": "https://there/x?sv=1&sig=a%2Fb"}, "outputs", "contains a signature"),
+        ({"outputs": "https://there/x?sig=ab"}, "outputs", "from a Secret"),
+    ],
+    "what could not work is refused": [
+        ({"outputs": "abfs://[there/x"}, "outputs", "a URL that fsspec supports"),
+        ({"onFailure": {}}, "onFailure.hold", "is missing"),
+        ({"onFailure": {"hold": 60}, "elastic": {}}, "onFailure", "can't be used with `elastic`"),
+        ({"debug": 4}, "debug", "4 is not a rank of the job"),
+        ({"debug": 0, "elastic": {}, "backend": "gloo"}, "debug", "can't be used with `elastic`"),
+        ({"minGpuUtilization": 20}, "minGpuUtilization", "set `gpus`, or `backend: nccl`"),
+        ({"minGpuUtilization": 20, "gpus": 0}, "minGpuUtilization", "requires GPUs"),
+        ({"minGpuUtilization": 0, "gpus": 1}, "minGpuUtilization", "from 1 to 100"),
+        ({"minGpuUtilization": 101, "gpus": 1}, "minGpuUtilization", "from 1 to 100"),
+    ],
+}
+# The same of jobs with other names, or with a program of their own.
+REFUSED_OF: dict[str, list[tuple[str, Any, str, str]]] = {
     "requirements go with a script": [
         ("mine", {**OWN, "requirements": "a.txt"}, "requirements", "requires a `script`"),
-        (
-            *("mine", {"build": {"context": "images/trainer"}, "requirements": "a.txt"}),
-            *("requirements", "requires a `script`"),
-        ),
+        ("mine", {"build": {"context": "a"}, "requirements": "a"}, "requirements", "a `script`"),
     ],
     "a wrong value alone is reported, not its consequences": [
         ("mine", {"script": 5}, "script", "")
-    ],
-    "a value is in its range and of its type": [
-        ("mnist-gloo", {field: value}, field, "")
-        for field, values in {
-            "processesPerNode": [0],
-            "ttlSecondsAfterFinished": [5],
-            "minAccuracy": [1.5],
-            "goal": ["accuracy=2", "val_loss=0.0", "perplexity=3"],
-            "outputs": ["/results"],
-            "backend": ["mpi"],
-            "restartPolicy": ["Always"],
-            "elastic": [3],
-            "epochs": [0],
-            "timeout": [0],
-            "learningRate": [0, float("inf")],
-            "cpu": ["0m", 0],
-            "memory": ["0Gi", 5],
-            "args": ["not a list"],
-        }.items()
-        for value in cast("list[Any]", values)
-    ],
-    "workers are a whole number": [
-        ("mnist-gloo", {"workers": value}, "workers", f"{shown} {WHOLE}")
-        for value, shown in ((1000, 1000), (-3, -3), (2.5, 2.5), ("two", '"two"'), (True, "true"))
-    ],
-    "bounds judge something": [
-        ("mnist-gloo", {"require": {"loss": {}}}, "require.loss", ""),
-        ("mnist-gloo", {"require": {"loss": {"min": 2, "max": 1}}}, "require.loss.min", ""),
-        ("mnist-gloo", {"require": {"loss": {"most": 1}}}, "require.loss.most", ""),
-        ("mnist-gloo", {"require": {"loss": 1}}, "require.loss", ""),
     ],
     "a name is a DNS label": [
         (name, OWN, "", "DNS label")
@@ -144,54 +224,17 @@ REFUSED: dict[str, list[tuple[str, Any, str, str]]] = {
     "an entry that is misspelt suggests the right one": [
         ("mnist-glo", {"epochs": 2}, "", 'did you mean "mnist-gloo"?')
     ],
-    "what is not declared is an unknown key": [
-        ("mnist-gloo", {key: "x"}, key, "no such key") for key in ("attempts", "name", "module")
-    ],
     "a custom job has exactly one program": [
         ("mine", {**OWN, "script": "a.py"}, "image", ""),
         ("mine", {"script": "a.py", "build": {"context": "."}}, "build", ""),
-        (
-            *("mine", {"script": "a", "command": ["torchrun"], "scriptEntry": "a.py"}),
-            *("scriptEntry", ""),
-        ),
+        ("mine", {"script": "a", "command": ["x"], "scriptEntry": "a.py"}, "scriptEntry", ""),
         ("mine", {"command": ["python3"]}, "image", ""),
-        ("mine", {"image": "example.org/mine:1", "workingDir": "src"}, "workingDir", ""),
-        ("mine", {"image": "example.org/mine:1", "keep": ["/tmp/a"]}, "keep[0]", ""),
+        ("mine", {**IMAGE, "workingDir": "src"}, "workingDir", ""),
+        ("mine", {**IMAGE, "keep": ["/tmp/a"]}, "keep[0]", ""),
         ("mine", {"build": {"context": "."}, "scriptEntry": "a.py"}, "scriptEntry", ""),
         ("mine", {"build": {}}, "build.context", ""),
         ("mine", {}, "", ""),
-        # A field of the catalogue's programs, and an entry with another program.
-        ("mine", {**OWN, "epochs": 2}, "epochs", ""),
-        ("mnist-gloo", {"command": ["true"]}, "command", ""),
-    ],
-    "a volume is of one kind at its own place": [
-        ("mnist-gloo", volume(mountPath="/mnt"), "volumes.data", ""),
-        ("mnist-gloo", volume(mountPath="/mnt", claim="a", size="1Gi"), "volumes.data", ""),
-        (
-            *("mnist-gloo", volume(mountPath="/mnt", size="1Gi", readOnly=True)),
-            *("volumes.data.readOnly", ""),
-        ),
-        ("mnist-gloo", volume(mountPath="/mnt", claim="a", keep=True), "volumes.data.keep", ""),
-        (
-            *("mnist-gloo", volume(mountPath="/mnt", emptyDir=True, keep=False)),
-            *("volumes.data.keep", ""),
-        ),
-        ("mnist-gloo", volume(mountPath="/work", claim="a"), "volumes.data.mountPath", ""),
-        ("mnist-gloo", volume(mountPath="/", claim="a"), "volumes.data.mountPath", ""),
-        ("mnist-gloo", volume(mountPath="/mnt", hostPath="here"), "volumes.data.hostPath", ""),
-        ("mnist-gloo", volume(mountPath="/mnt", emptyDir=False), "volumes.data.emptyDir", ""),
-        ("mnist-gloo", volume(claim="a"), "volumes.data.mountPath", ""),
-    ],
-    "a volume hides nothing that the pod needs": [
-        ("mnist-gloo", volume(claim="a", mountPath=place), "volumes.data.mountPath", words)
-        for place, words in {
-            "/dev": "would hide /dev/shm",
-            "/opt": "would hide /opt/script",
-            "/opt/slipway": "would hide /opt/slipway: slipway_trainer",
-            "/data": "would hide /data: the data sets",
-            "/tmp": "would hide /tmp: `tmp`",
-            "/mnt/../work": "no :, . or ..",
-        }.items()
+        ("mine", {**OWN, "epochs": 2}, "epochs", ""),  # a field of the catalogue's programs
     ],
     "an elastic job's workers are between its bounds": [
         ("mnist-elastic", {"elastic": {"minReplicas": 4}}, "elastic.minReplicas", ""),
@@ -204,74 +247,39 @@ REFUSED: dict[str, list[tuple[str, Any, str, str]]] = {
         ("mine", {**OWN, "image": image}, "image", "")
         for image in ("a/b@", "a/b@sha256:12", "a/b:", "a b", "a/b:1@")
     ],
-    "a fraction is in quotes, since its digits may have been lost": [
-        ("mnist-gloo", {"env": {"VERSION": 1.1}}, "env.VERSION", "in quotes")
-    ],
-    "a variable is none that Slipway sets": [
-        ("mnist-gloo", {"env": {name: "1"}}, f"env.{name}", "not set by the training operator")
-        for name in ("LOCAL_RANK", "LOCAL_WORLD_SIZE", "WORLD_SIZE", "SLIPWAY_JOB")
-    ],
-    "threads are a whole number": [
-        (
-            *("mnist-gloo", {"env": {"OMP_NUM_THREADS": value}}),
-            *("env.OMP_NUM_THREADS", "a whole number of at least 1"),
-        )
-        for value in ("0", "-1", "1.5", "two", "", {"secret": "a", "key": "b"})
-    ],
-    "a checkpoint's interval is of steps or time, and its URL has no password": [
-        (
-            "mnist-gloo",
-            {"checkpoint": {"every": "often"}},
-            "checkpoint.every",
-            f"500 steps, or {AN}",
-        ),
-        ("mnist-gloo", {"checkpoint": {"url": "s3://me:pw@bucket/mine"}}, "checkpoint.url", ""),
-    ],
-    "what a retry is for goes with retries": [
-        ("mnist-gloo", {"retryOn": ["ownFailure"]}, "retryOn", "requires `retries`"),
-        (
-            *("mnist-gloo", {"retryOn": ["bad"], "retries": 1}),
-            *("retryOn[0]", "one of lostNode, ownFailure"),
-        ),
-    ],
-    "a declaration is a map": [
-        ("mnist-gloo", [], "", ""),
-        ("mnist-gloo", "text", "", ""),
-        ("mnist-gloo", 3, "", ""),
-    ],
-    "an input has a name and says whose file it is": [
-        (
-            *("mnist-gloo", {"inputs": {"Model": {"job": "a", "artifact": "x"}}}),
-            *("inputs.Model", "starting with a letter"),
-        ),
-        (
-            *("mnist-gloo", {"inputs": {"my-net": {"job": "a", "artifact": "x"}}}),
-            *("inputs.my-net", "0-9 and _"),
-        ),
-        ("mnist-gloo", net(job="a", artifact="/x"), "inputs.net.artifact", "SLIPWAY_OUTPUT_DIR"),
-        ("mnist-gloo", net(job="a", artifact="x/../y"), "inputs.net.artifact", "such as model.pt"),
-        ("mnist-gloo", net(job="a", artifact=""), "inputs.net.artifact", "such as model.pt"),
-        ("mnist-gloo", net(job="A", artifact="x"), "inputs.net.job", "a DNS label"),
-        ("mnist-gloo", net(job="a"), "inputs.net.artifact", "is missing"),
-        ("mnist-gloo", {"inputs": {"net": "a"}}, "inputs.net", "a map of job, artifact"),
-    ],
-    "what a job depends on is a list of names": [
-        ("mnist-gloo", {"dependsOn": "a"}, "dependsOn", ""),
-        ("mnist-gloo", {"dependsOn": ["a", "B"]}, "dependsOn[1]", ""),
-    ],
+    **{rule: [("mnist-gloo", *row) for row in rows] for rule, rows in REFUSED.items()},
 }
 
 
 @pytest.mark.parametrize(
-    ("promise", "name", "declared", "key", "words"),
-    [(promise, *each) for promise, rows in REFUSED.items() for each in rows],
+    ("rule", "name", "declared", "key", "words"),
+    [(rule, *each) for rule, rows in REFUSED_OF.items() for each in rows],
 )
 def test_what_breaks_a_rule_is_one_problem_of_its_key(
-    promise: str, name: str, declared: Any, key: str, words: str
+    rule: str, name: str, declared: Any, key: str, words: str
 ) -> None:
     found = problems(name, declared)
-    assert found.keys() == {key}, promise
+    assert found.keys() == {key}, rule
     assert words in found[key]
+
+
+@pytest.mark.parametrize(
+    ("name", "declared"),
+    [
+        ("mnist-gloo", {"timeout": 60}),
+        ("mnist-gloo", {"debug": 3, "onFailure": {"hold": "30m"}}),
+        ("mnist-gloo", {"minGpuUtilization": 20, "backend": "nccl"}),
+        ("mnist-gloo", {"minGpuUtilization": 20, "gpus": 1}),
+        ("mnist-gloo", {"minGpuUtilization": "20", "master": {"gpus": 1}}),
+        ("mnist-gloo", {"outputs": "abfs://container@account.dfs.core.example/folder"}),
+        ("mnist-gloo", {"env": {"HOME": "/work", "OMP_NUM_THREADS": 3}}),
+        *(("mnist-gloo", volume(claim="a", mountPath=place)) for place in FREE),
+        ("mine", {**OWN, **volume(claim="a", mountPath="/data")}),
+        *(("mine", {**OWN, "image": f"registry.example:5000/team/train{tag}"}) for tag in TAGS),
+    ],
+)
+def test_what_does_go_together_is_taken(name: str, declared: dict[str, Any]) -> None:
+    job(name, declared)
 
 
 def test_all_that_breaks_rules_is_named_by_its_own_key() -> None:
@@ -286,7 +294,7 @@ def test_all_that_breaks_rules_is_named_by_its_own_key() -> None:
         for written in (3, {"a": 1}, ["A"], "B")
         for key in problems("mnist-gloo", {"was": written})
     )
-    declared = {"image": "example.org/mine:1", "epochs": 2, "script": 5, "cpu": "none"}
+    declared = {**IMAGE, "epochs": 2, "script": 5, "cpu": "none"}
     assert problems("No_Name", declared).keys() == {"", "epochs", "script", "cpu"}
     found = problems("mine", {**OWN, "requirements": "needs.txt", "cpu": "none"})
     assert found.keys() == {"requirements", "cpu"}
@@ -306,98 +314,32 @@ def test_invalid_and_reserved_labels_are_refused(name: str) -> None:
 
 
 def test_all_problems_are_reported_together() -> None:
-    found = problems(
-        "mnist-gloo",
-        {
-            "workers": -1,
-            "epochs": "three",
-            "batchSize": 1.5,
-            "learningRate": -1,
-            "batchsize": 3,
-            "cpu": True,
-            "memory": "12",
-            "backend": "hccl",
-            "restartPolicy": "Sometimes",
-            "env": {"RANK": "1", "a b": "c", "TOKEN": {"secret": "hub", "kye": "x"}},
-            "master": {"cpu": 0, "memroy": "1Gi"},
-            "volumes": {"data": {"mountPath": "data"}, "tmp": {"mountPath": "/a", "size": 5}},
-            "tolerations": [{"operator": "exists"}],
-            "command": ["true"],
-        },
-    )
+    wrong = {
+        "workers": -1, "epochs": "three", "batchSize": 1.5, "learningRate": -1, "batchsize": 3,
+        "cpu": True, "memory": "12", "backend": "hccl", "restartPolicy": "Sometimes",
+        "env": {"RANK": "1", "a b": "c", "TOKEN": {"secret": "hub", "kye": "x"}},
+        "master": {"cpu": 0, "memroy": "1Gi"},
+        "volumes": {"data": {"mountPath": "data"}, "tmp": {"mountPath": "/a", "size": 5}},
+        "tolerations": [{"operator": "exists"}], "command": ["true"],
+    }  # fmt: skip
+    found = problems("mnist-gloo", wrong)
     assert found.keys() == {
         "workers", "epochs", "batchSize", "learningRate", "batchsize", "cpu", "memory",
         "backend", "restartPolicy", "env.RANK", "env.a b", "env.TOKEN.kye", "env.TOKEN.key",
         "master.cpu", "master.memroy", "volumes.data.mountPath", "volumes.tmp",
         "volumes.tmp.size", "tolerations[0].operator", "command",
     }  # fmt: skip
-    assert found["workers"] == "-1 is not allowed; it must be a whole number from 0 to 999"
     assert 'did you mean "batchSize"?' in found["batchsize"]
     assert 'did you mean "memory"?' in found["master.memroy"]
     assert 'did you mean "key"?' in found["env.TOKEN.kye"]
-    assert found["env.TOKEN.key"].startswith("is missing")
     assert found["backend"] == '"hccl" is not allowed; it must be one of gloo, nccl'
     assert "512Mi" in found["memory"]
-    assert "training operator" in found["env.RANK"]
     assert "absolute path" in found["volumes.data.mountPath"]
     assert "Slipway does not use itself" in found["volumes.tmp"]
     assert found["tolerations[0].operator"].endswith("it must be one of Equal, Exists")
 
 
-@pytest.mark.parametrize(
-    "place", ["/work/data", "/tmp/cache", "/data/cifar10", "/opt/own", "/home"]
-)
-def test_a_volume_that_hides_nothing_is_taken(place: str) -> None:
-    volumes = {"data": {"claim": "a", "mountPath": place}}
-    assert job("mnist-gloo", {"volumes": volumes}).volumes["data"].mount_path == place
-
-
-def test_a_custom_image_may_mount_data_anywhere() -> None:
-    volumes = {"data": {"claim": "a", "mountPath": "/data"}}
-    own = {"image": "example.org/mine:1", "command": ["train"], "volumes": volumes}
-    assert job("mine", own).volumes["data"].mount_path == "/data"
-
-
-@pytest.mark.parametrize(
-    ("declared", "key", "words"),
-    [
-        ({"outputs": "abfs://user:pw@there/x"}, "outputs", "contains a password"),
-        ({"env": {"HTTPS_PROXY": "http://me:pw@proxy:3128"}}, "env.HTTPS_PROXY", "{config: proxy}"),
-        ({"env": {"http_proxy": "me:pw@proxy:3128"}}, "env.http_proxy", "contains a password"),
-        ({"outputs": "https://there/x?sv=1&sig=a%2Fb"}, "outputs", "contains a signature"),
-        ({"outputs": "https://there/x?sig=ab"}, "outputs", "from a Secret"),
-        ({"outputs": "abfs://[there/x"}, "outputs", "a URL that fsspec supports"),
-        ({"minGpuUtilization": 20}, "minGpuUtilization", "set `gpus`, or `backend: nccl`"),
-        ({"onFailure": {}}, "onFailure.hold", "is missing"),
-        ({"onFailure": {"hold": 60}, "elastic": {}}, "onFailure", "can't be used with `elastic`"),
-        ({"debug": 4}, "debug", "4 is not a rank of the job"),
-        ({"debug": 0, "elastic": {}, "backend": "gloo"}, "debug", "can't be used with `elastic`"),
-        ({"minGpuUtilization": 20, "gpus": 0}, "minGpuUtilization", "requires GPUs"),
-        ({"minGpuUtilization": 0, "gpus": 1}, "minGpuUtilization", "from 1 to 100"),
-        ({"minGpuUtilization": 101, "gpus": 1}, "minGpuUtilization", "from 1 to 100"),
-    ],
-)
-def test_what_could_not_work_or_would_tell_a_secret_is_refused(
-    declared: dict[str, Any], key: str, words: str
-) -> None:
-    found = problems("mnist-gloo", declared)
-    assert found.keys() == {key}
-    assert words in found[key]
-
-
-@pytest.mark.parametrize(
-    "declared",
-    [
-        {"timeout": 60},
-        {"debug": 3, "onFailure": {"hold": "30m"}},
-        {"minGpuUtilization": 20, "backend": "nccl"},
-        {"minGpuUtilization": 20, "gpus": 1},
-        {"minGpuUtilization": "20", "master": {"gpus": 1}},
-        {"outputs": "abfs://container@account.dfs.core.example/folder"},
-    ],
-)
-def test_what_does_go_together_is_taken(declared: dict[str, Any]) -> None:
-    job("mnist-gloo", declared)
+LAUNCH = ["python3", "-m", "slipway_trainer.launch"]
 
 
 @pytest.mark.parametrize(
@@ -405,69 +347,40 @@ def test_what_does_go_together_is_taken(declared: dict[str, Any]) -> None:
     [
         (["python3", "train.py"], {"onFailure": {"hold": 60}}, "that runs slipway_trainer.launch"),
         (["python3", "train.py"], {"debug": 1}, "that runs slipway_trainer.launch"),
-        (
-            ["python3", "-m", "slipway_trainer.launch", "--command", "--", "accelerate"],
-            {"debug": 1},
-            "works only for a Python file",
-        ),
+        ([*LAUNCH, "--command", "--", "accelerate"], {"debug": 1}, "works only for a Python file"),
     ],
 )
 def test_the_launcher_alone_holds(command: list[str], field: dict[str, Any], words: str) -> None:
-    image = {"image": "example.org/mine:1"}
-    found = problems("mine", {**image, **field, "command": command})
+    found = problems("mine", {**IMAGE, **field, "command": command})
     assert found.keys() == field.keys()
     assert words in found[next(iter(field))]
-    for launched in ([], ["python3", "-m", "slipway_trainer.launch", "--", "train.py"]):
-        job("mine", {**image, **field, **({"command": launched} if launched else {})})
+    job("mine", {**IMAGE, **field})
+    job("mine", {**IMAGE, **field, "command": [*LAUNCH, "--", "train.py"]})
 
 
 def test_allowed_values_are_described_in_sentences() -> None:
-    own = {"image": "example.org/mine:1", "command": [], "env": {"A": [1]}, "build": {"context": 1}}
+    own = {**IMAGE, "command": [], "env": {"A": [1]}, "build": {"context": 1}}
     found = problems("mine", own)
     assert found["command"] == "[] is not allowed; it must be a list of at least 1 item"
     assert 'such as "1.10", or a map of secret, key' in found["env.A"]
     assert found["build.context"].endswith("a path, relative to the stack's file, or absolute")
 
 
-@pytest.mark.parametrize("tail", ["", ":1.4", f"@sha256:{'0' * 64}", f":1@sha256:{'a' * 64}"])
-def test_an_image_is_named_by_a_version_or_a_digest(tail: str) -> None:
-    reference = f"registry.example:5000/team/train{tail}"
-    assert job("mine", {"image": reference, "command": ["x"]}).image == reference
-
-
-def test_maps_of_the_catalogue_are_overridden_key_by_key() -> None:
-    changed = job("mnist-elastic", {"elastic": {"maxRestarts": 3}})
-    assert changed.elastic == Elastic(min_replicas=2, max_replicas=3, max_restarts=3)
-
-
 def test_what_the_command_line_writes_is_read() -> None:
     # `pulumi config set --path` writes whole numbers and true as such, all else as text.
-    changed = job(
-        "mine",
-        {
-            "script": "train.py",
-            "args": ["--epochs", 3, "--lr", "0.1", True, 0.5],
-            "env": {"LEVEL": 1, "DEBUG": True, "VERSION": "1.10"},
-            "cpu": 2,
-            "minAccuracy": "0.9",
-            "labels": {"example.org/cost": 7},
-            "nodeSelector": {"kubernetes.io/arch": "amd64"},
-        },
-    )
+    written = {
+        "script": "train.py",
+        "args": ["--epochs", 3, "--lr", "0.1", True, 0.5],
+        "env": {"LEVEL": 1, "DEBUG": True, "VERSION": "1.10"},
+        "cpu": 2,
+        "minAccuracy": "0.9",
+        "labels": {"example.org/cost": 7},
+    }
+    changed = job("mine", written)
     assert changed.args == ("--epochs", "3", "--lr", "0.1", "true", "0.5")
     assert changed.env == {"LEVEL": "1", "DEBUG": "true", "VERSION": "1.10"}
     assert (changed.cpu, changed.min_accuracy) == ("2", 0.9)
     assert changed.labels == {"example.org/cost": "7"}
-
-
-def test_home_and_threads_may_be_others() -> None:
-    own = {"HOME": "/work", "OMP_NUM_THREADS": "3"}
-    assert job("mnist-gloo", {"env": {"HOME": "/work", "OMP_NUM_THREADS": 3}}).env == own
-
-
-def test_seed_scripts_need_one_entry() -> None:
-    declared = {"script": "train.py", "workers": 1, "args": ["--data-dir", "/data/cifar10"]}
-    assert Topology.of_declared(declaration(job("mine", declared))).world_size == 2
 
 
 def test_conflicting_fields_raise_an_error_in_python() -> None:
@@ -481,14 +394,6 @@ def test_whatever_a_python_user_says_a_stacks_file_can_say(own: TrainingJob) -> 
     said = TypeAdapter(TrainingJob).dump_python(own, mode="json", by_alias=True, exclude_none=True)
     del said["name"]
     assert job(own.name, json.loads(json.dumps(said))) == own
-
-
-@pytest.mark.parametrize("place", ["/work/inputs", "/opt/inputs"])
-def test_no_volume_hides_the_jobs_inputs(place: str) -> None:
-    declared = {"volumes": {"mine": {"claim": "a", "mountPath": place}}}
-    assert isinstance(declare("mnist-gloo", declared, KEY), TrainingJob)
-    taken = {"inputs": {"net": {"job": "a", "artifact": "x"}}}
-    assert problems("mnist-gloo", {**declared, **taken}).keys() == {"volumes.mine.mountPath"}
 
 
 def test_a_pattern_that_can_find_no_number_is_refused_with_the_reason() -> None:

@@ -31,10 +31,7 @@ def test_without_gpus_the_nccl_entries_are_skipped_with_the_reason() -> None:
     assert found.problems == []
     assert found.skipped.keys() == {"mnist-nccl", "cifar-nccl"}
     assert all("this cluster has none" in reason for reason in found.skipped.values())
-
-
-def test_with_gpus_nothing_is_skipped() -> None:
-    assert read({}).skipped == {}
+    assert read({}).skipped == {}, "with GPUs none is"
 
 
 def test_what_the_cluster_is_too_small_for_is_skipped_too() -> None:
@@ -46,10 +43,7 @@ def test_an_entry_that_is_asked_for_by_name_is_refused_and_not_skipped() -> None
     found = read({"mnist-nccl": {}}, SMALL)
     assert [problem.key for problem in found.problems] == [f"{KEY}.mnist-nccl.backend"]
     assert "mnist-nccl" not in found.skipped
-
-
-def test_where_nothing_is_known_of_the_cluster_nothing_is_refused_for_it() -> None:
-    assert read({"mnist-nccl": {"workers": 999}}, Surroundings()).problems == []
+    assert read({"mnist-nccl": {"workers": 999}}, Surroundings()).problems == [], "nothing is known"
 
 
 def test_a_script_is_read_beside_its_job(root: Path) -> None:
@@ -59,24 +53,17 @@ def test_a_script_is_read_beside_its_job(root: Path) -> None:
     assert found.scripts["mine"].files == {"plain.py": (root / path).read_bytes()}
 
 
-NCCLS = {"GLOO_SOCKET_IFNAME": "^lo"}
-
-
 def test_problems_of_all_jobs_and_kinds_are_reported_together() -> None:
+    interface = {"GLOO_SOCKET_IFNAME": "^lo"}
     section = {
         "one": {"script": "tests/nowhere.py", "image": "x", "gangScheduling": True},
-        "two": {"script": "tests/nowhere.py", "requirements": "none.txt", "env": NCCLS},
+        "two": {"script": "tests/nowhere.py", "requirements": "none.txt", "env": interface},
         "three": {"build": {"context": "nowhere"}, "restartPolicy": "ExitCode", "backoffLimit": 1},
     }
-    keys = {problem.key for problem in read(section).problems}
-    assert keys == {
-        f"{KEY}.one.image",
-        f"{KEY}.two.script",
-        f"{KEY}.two.requirements",
-        f"{KEY}.one.gangScheduling",
-        f"{KEY}.two.env.GLOO_SOCKET_IFNAME",
-        f"{KEY}.three.build.context",
-        f"{KEY}.three.backoffLimit",
+    assert {problem.key.removeprefix(f"{KEY}.") for problem in read(section).problems} == {
+        *("one.image", "one.gangScheduling"),
+        *("two.script", "two.requirements", "two.env.GLOO_SOCKET_IFNAME"),
+        *("three.build.context", "three.backoffLimit"),
     }
 
 
@@ -100,17 +87,14 @@ def test_an_elastic_build_is_searched(checkout: Path, files: dict[str, str], fou
     assert refused == ([] if found else [f"{KEY}.mine.elastic"])
 
 
-def test_problems_between_jobs_are_reported_beside_those_within_one() -> None:
+@pytest.mark.parametrize(("needed", "keys"), [("B", ["a.dependsOn[0]", "b.cpu"]), ("b", ["b.cpu"])])
+def test_problems_between_jobs_are_reported_beside_those_within_one(
+    needed: str, keys: list[str]
+) -> None:
+    """A job may need one whose own declaration is wrong."""
     own = {"image": "example.org/mine:1", "command": ["x"]}
-    section = {"a": {**own, "dependsOn": ["B"]}, "b": {**own, "cpu": "none"}}
-    found = {problem.key: problem.text for problem in read(section).problems}
-    assert found.keys() == {f"{KEY}.a.dependsOn[0]", f"{KEY}.b.cpu"}
-
-
-def test_a_job_may_need_one_whose_own_declaration_is_wrong() -> None:
-    own = {"image": "example.org/mine:1", "command": ["x"]}
-    section = {"a": {**own, "dependsOn": ["b"]}, "b": {**own, "cpu": "none"}}
-    assert [problem.key for problem in read(section).problems] == [f"{KEY}.b.cpu"]
+    section = {"a": {**own, "dependsOn": [needed]}, "b": {**own, "cpu": "none"}}
+    assert sorted(problem.key for problem in read(section).problems) == [f"{KEY}.{k}" for k in keys]
 
 
 def test_a_name_that_a_job_had_is_no_other_jobs() -> None:

@@ -3,6 +3,7 @@
 import re
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,12 +11,7 @@ from jobs.result import FailureDetails, RunResult, TrainingReport
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs/results.md"
 _OF_A_RANK = {
-    "rank",
-    "world_size",
-    "samples_seen",
-    "total_samples_seen",
-    "duration_seconds",
-    "tracking",
+    *("rank", "world_size", "samples_seen", "total_samples_seen", "duration_seconds", "tracking")
 }
 """What a rank's message has besides, of which the job's is a sum, the first or another figure."""
 _NAME = re.compile(r"`(\w+)`")
@@ -46,21 +42,12 @@ def test_the_documentation_lists_what_a_rank_reports() -> None:
 
 
 def test_a_result_is_the_same_after_it_was_kept_in_a_state() -> None:
-    failure = FailureDetails(rank=1, exit_code=3, log=["a"], events=[], stacks={"rank 0": ["f"]})
-    result = RunResult(state="Failed", reason="rank 1", accuracy=0.5, failure=failure)
+    details: dict[str, Any] = {"rank": 1, "exit_code": 3, "log": ["a"], "events": []}
+    details["stacks"] = {"rank 0": ["f"]}
+    known: dict[str, Any] = {"state": "Failed", "reason": "rank 1", "accuracy": 0.5}
+    result = RunResult(**known, failure=FailureDetails(**details))
     kept = result.as_map()
-    assert kept == {
-        "state": "Failed",
-        "reason": "rank 1",
-        "accuracy": 0.5,
-        "failure": {
-            "rank": 1,
-            "exit_code": 3,
-            "log": ["a"],
-            "events": [],
-            "stacks": {"rank 0": ["f"]},
-        },
-    }
+    assert kept == {**known, "failure": details}
     assert RunResult.from_map(kept) == result
 
 
@@ -70,19 +57,13 @@ def test_a_state_that_another_version_wrote_can_be_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("result", "line"),
+    ("fields", "line"),
     [
-        (RunResult(state="TimedOut", reason="too late"), "TimedOut: too late"),
-        (RunResult(state="Succeeded", duration_seconds=9.5), "Succeeded in 9.5 s"),
-        (
-            RunResult(state="Succeeded", duration_seconds=9, accuracy=0.98),
-            "Succeeded in 9 s, accuracy 0.98",
-        ),
-        (
-            RunResult(state="Succeeded", duration_seconds=9, resumed_step=500),
-            "Succeeded in 9 s, resumed from step 500",
-        ),
+        ({"state": "TimedOut", "reason": "too late"}, "TimedOut: too late"),
+        ({"duration_seconds": 9.5}, "Succeeded in 9.5 s"),
+        ({"duration_seconds": 9, "accuracy": 0.98}, "Succeeded in 9 s, accuracy 0.98"),
+        ({"duration_seconds": 9, "resumed_step": 500}, "Succeeded in 9 s, resumed from step 500"),
     ],
 )
-def test_a_result_in_one_line(result: RunResult, line: str) -> None:
-    assert str(result) == line
+def test_a_result_in_one_line(fields: dict[str, Any], line: str) -> None:
+    assert str(RunResult(**{"state": "Succeeded", **fields})) == line

@@ -2,6 +2,8 @@
 
 import base64
 import os
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,6 +18,13 @@ from jobs.model.volumes import Script
 from jobs.sources import LIMIT, read_script
 
 KEY = "slipway:jobs.mine"
+
+
+def write(folder: Path, files: Mapping[str, str | bytes]) -> Path:
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    return folder
 
 
 def read(checkout: Path, path: str, **fields: Any) -> Script | Problem:
@@ -46,8 +55,7 @@ def unpacked(found: Script) -> dict[str, bytes]:
 
 
 def test_a_file_is_mounted_under_its_own_name(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("print(1)\n")
-    found = script(tmp_path)
+    found = script(write(tmp_path, {"train.py": "print(1)\n"}))
     assert unpacked(found) == {"train.py": b"print(1)\n"}
     assert found.entry == "train.py"
     config_map = found.config_map("jobs")
@@ -68,10 +76,7 @@ def test_a_folder_is_mounted_as_it_is_without_caches_and_hidden_files(tmp_path: 
         "own/zero.txt": b"a\0b",
     }
     unwanted = ("own/.git/config", "own/__pycache__/a.pyc", "own/lib/.hidden", "other.py")
-    for name, content in {**wanted, **dict.fromkeys(unwanted, b"x")}.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_bytes(content)
-    found = script(tmp_path, "own")
+    found = script(write(tmp_path, {**wanted, **dict.fromkeys(unwanted, b"x")}), "own")
     assert unpacked(found) == {name.removeprefix("own/"): wanted[name] for name in wanted}
     programs = {name for name in found.files if name.endswith(".py")}
     assert programs == {"train.py", "lib/a.py", "lib/b/a.py", "lib_a.py"}
@@ -81,10 +86,8 @@ def test_a_folder_is_mounted_as_it_is_without_caches_and_hidden_files(tmp_path: 
 @pytest.mark.parametrize("hidden", [[], [".gitignore"], [".gitkeep"]])
 def test_a_folder_that_programs_write_to_is_there(tmp_path: Path, hidden: list[str]) -> None:
     """Git keeps an empty folder by a hidden file in it; `save("results/1.png")` needs it."""
-    results = tmp_path / "own" / "out" / "results"
-    results.mkdir(parents=True)
-    for name in ["../../train.py", *hidden]:
-        (results / name).write_text("")
+    (tmp_path / "own/out/results").mkdir(parents=True)
+    write(tmp_path / "own", {"train.py": "", **{f"out/results/{name}": "" for name in hidden}})
     assert unpacked(script(tmp_path, "own")) == {"train.py": b"", "out/results/.gitkeep": b""}
 
 
@@ -98,11 +101,7 @@ def test_a_folder_that_programs_write_to_is_there(tmp_path: Path, hidden: list[s
 def test_any_files_come_out_as_they_went_in(files: dict[str, bytes]) -> None:
     found = Script("mine", next(iter(files)), files)
     assert unpacked(found) == files
-    for key in found.items:
-        assert len(key) <= 253
-        assert key.replace("-", "").replace(".", "").replace("_", "").isalnum() or set(key) <= {
-            "-", ".", "_",
-        }  # fmt: skip
+    assert all(re.fullmatch(r"[\w.-]{1,253}", key, re.ASCII) for key in found.items)
 
 
 def test_the_name_follows_content_paths_and_entry() -> None:
@@ -115,29 +114,21 @@ def test_the_name_follows_content_paths_and_entry() -> None:
         Script("mine", "a.py", {"a.py": b"1\0b.py\x002"}),
         Script("other", "a.py", files),
     ]
-    names = {each.name for each in (base, *others)}
-    assert len(names) == len(others) + 1
+    assert len({each.name for each in (base, *others)}) == len(others) + 1
     turned = Script("mine", "a.py", dict(reversed(files.items())))
     assert (turned.name, turned.items) == (base.name, base.items)
 
 
-def test_another_entry_of_a_folder_is_started(tmp_path: Path) -> None:
-    (tmp_path / "own/sub").mkdir(parents=True)
-    (tmp_path / "own/sub/main.py").write_text("")
-    assert script(tmp_path, "own", script_entry="sub/main.py").entry == "sub/main.py"
-
-
 def test_a_missing_script_suggests_a_similar_file(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("")
-    problem = refusal(tmp_path, "trian.py")
+    problem = refusal(write(tmp_path, {"train.py": ""}), "trian.py")
     assert problem.key == f"{KEY}.script"
     assert "Did you mean train.py?" in problem.text
     assert str(tmp_path / "trian.py") in problem.text
 
 
 def test_an_absolute_path_is_taken(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("")
-    assert script(Path("/nowhere"), str(tmp_path / "train.py")).entry == "train.py"
+    path = write(tmp_path, {"train.py": ""}) / "train.py"
+    assert script(Path("/nowhere"), str(path)).entry == "train.py"
 
 
 _GUARDED = "if __name__ == '__main__':\n    main()\n"
@@ -147,11 +138,7 @@ _GUARDED = "if __name__ == '__main__':\n    main()\n"
     ("files", "named", "unnamed"),
     [
         ({"main.py": "", "b.py": "", "lib/a.py": ""}, ["did you mean", "main.py", "lib/a.py"], []),
-        (
-            {"main.py": _GUARDED, "b.py": _GUARDED, "a.py": ""},
-            ['did you mean "main.py"', "b.py"],
-            ["a.py"],
-        ),
+        ({"main.py": _GUARDED, "b.py": _GUARDED, "a.py": ""}, ['"main.py"', "b.py"], ["a.py"]),
         (
             {"lm/__main__.py": _GUARDED, "lm/data.py": "", "lm/b/__main__.py": ""},
             ["`command: [python, -m, lm]`", "`command: [python, -m, lm.b]`"],
@@ -163,21 +150,11 @@ _GUARDED = "if __name__ == '__main__':\n    main()\n"
 def test_a_folder_without_its_entry_lists_its_programs(
     tmp_path: Path, files: dict[str, str], named: list[str], unnamed: list[str]
 ) -> None:
-    for name, text in files.items():
-        (tmp_path / "own" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "own" / name).write_text(text)
+    write(tmp_path / "own", files)
     problem = refusal(tmp_path, "own")
     assert problem.key == f"{KEY}.scriptEntry"
     assert all(each in problem.text for each in named), problem.text
     assert not any(each in problem.text.replace("main.py", "") for each in unnamed), problem.text
-
-
-def test_a_folder_with_a_command_needs_no_entry(tmp_path: Path) -> None:
-    (tmp_path / "own").mkdir()
-    (tmp_path / "own/train.sh").write_text("echo")
-    assert script(tmp_path, "own", command=("sh", "train.sh")).entry == ""
-    (tmp_path / "own/train.py").write_text("def main(): ...\n")
-    assert script(tmp_path, "own", command=("fabric", "run", "train.py")).entry == ""
 
 
 @pytest.mark.parametrize(
@@ -192,9 +169,7 @@ def test_a_folder_with_a_command_needs_no_entry(tmp_path: Path) -> None:
 )
 def test_a_module_that_only_defines_is_not_run(tmp_path: Path, text: str) -> None:
     """A run of it would succeed, having done nothing."""
-    (tmp_path / "own").mkdir()
-    (tmp_path / "own/train.py").write_text(text)
-    (tmp_path / "own/fit.py").write_text(_GUARDED)
+    write(tmp_path / "own", {"train.py": text, "fit.py": _GUARDED})
     problem = refusal(tmp_path, "own/train.py")
     assert problem.key == f"{KEY}.script"
     assert 'end it with `if __name__ == "__main__": main()`' in problem.text
@@ -220,23 +195,26 @@ def test_a_module_that_only_defines_is_not_run(tmp_path: Path, text: str) -> Non
     ids=range(10),
 )
 def test_whatever_may_do_something_is_run(tmp_path: Path, text: str) -> None:
-    (tmp_path / "train.py").write_text(text)
-    assert script(tmp_path).entry == "train.py"
+    assert script(write(tmp_path, {"train.py": text})).entry == "train.py"
 
 
 @pytest.mark.parametrize(
-    ("files", "entry"),
+    ("files", "fields", "entry"),
     [
-        ({"main.py": "", "lib/a.py": _GUARDED}, "main.py"),
-        ({"main.py": _GUARDED, "model.py": ""}, "main.py"),
-        ({"main.py": _GUARDED, "train.py": ""}, "train.py"),
+        # A single program needs no name.
+        ({"main.py": "", "lib/a.py": _GUARDED}, {}, "main.py"),
+        ({"main.py": _GUARDED, "model.py": ""}, {}, "main.py"),
+        ({"main.py": _GUARDED, "train.py": ""}, {}, "train.py"),
+        ({"sub/main.py": ""}, {"script_entry": "sub/main.py"}, "sub/main.py"),
+        # A command needs no program.
+        ({"train.sh": "echo"}, {"command": ("sh", "train.sh")}, ""),
+        ({"train.py": "def main(): ...\n"}, {"command": ("fabric", "run", "train.py")}, ""),
     ],
 )
-def test_a_single_program_needs_no_name(tmp_path: Path, files: dict[str, str], entry: str) -> None:
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    assert script(tmp_path, ".").entry == entry
+def test_a_folder_has_one_entry(
+    tmp_path: Path, files: dict[str, str], fields: dict[str, Any], entry: str
+) -> None:
+    assert script(write(tmp_path, files), ".", **fields).entry == entry
 
 
 @pytest.mark.parametrize(
@@ -245,51 +223,35 @@ def test_a_single_program_needs_no_name(tmp_path: Path, files: dict[str, str], e
         ("run.sh", {}, "script", "is not a Python file (.py); for other programs use `build`"),
         ("train.py", {"script_entry": "a.py"}, "scriptEntry", "is a file; remove it"),
         ("nowhere/a.py", {}, "script", "is neither a file nor a folder"),
-        (
-            "own",
-            {"script_entry": "../train.py"},
-            "scriptEntry",
-            "is not a Python file in the folder",
-        ),
+        ("own", {"script_entry": "../train.py"}, "scriptEntry", "is not a Python file in the"),
     ],
 )
 def test_what_no_pod_could_start_is_refused(
     tmp_path: Path, path: str, fields: dict[str, Any], key: str, words: str
 ) -> None:
-    (tmp_path / "own").mkdir()
-    for name in ("run.sh", "train.py", "own/train.py"):
-        (tmp_path / name).write_text("")
+    write(tmp_path, dict.fromkeys(("run.sh", "train.py", "own/train.py"), ""))
     problem = refusal(tmp_path, path, **fields)
     assert problem.key == f"{KEY}.{key}"
     assert words in problem.text
 
 
 def test_a_folder_over_the_limit_names_its_largest_file_and_a_remedy(tmp_path: Path) -> None:
-    (tmp_path / "own").mkdir()
-    (tmp_path / "own/train.py").write_text("")
-    (tmp_path / "own/weights.bin").write_bytes(bytes(LIMIT - 300))
+    write(tmp_path / "own", {"train.py": "", "weights.bin": bytes(LIMIT - 300)})
     assert script(tmp_path, "own").files.keys() == {"train.py", "weights.bin"}
-    (tmp_path / "own/weights.bin").write_bytes(bytes(LIMIT))
-    problem = refusal(tmp_path, "own")
-    assert "weights.bin" in problem.text
-    assert "use `build`" in problem.text
-    assert "1,048,576" in problem.text
+    text = refusal(write(tmp_path, {"own/weights.bin": bytes(LIMIT)}), "own").text
+    assert all(words in text for words in ("weights.bin", "use `build`", "1,048,576")), text
 
 
 def test_a_folder_of_data_is_refused_unread(tmp_path: Path) -> None:
-    (tmp_path / "own").mkdir()
-    (tmp_path / "own/train.py").write_text("")
+    write(tmp_path, {"own/train.py": ""})
     with (tmp_path / "own/data.bin").open("wb") as sparse:
         sparse.truncate(70 * LIMIT)
     assert "keep data in a volume" in refusal(tmp_path, "own").text
 
 
 def test_all_large_files_are_named_and_where_they_belong(tmp_path: Path) -> None:
-    (tmp_path / "own/runs").mkdir(parents=True)
-    (tmp_path / "own/train.py").write_text("")
-    for number in range(9):
-        (tmp_path / f"own/runs/{number}.pt").write_bytes(bytes(number * LIMIT // 20))
-    text = refusal(tmp_path, "own").text
+    runs = {f"own/runs/{number}.pt": bytes(number * LIMIT // 20) for number in range(9)}
+    text = refusal(write(tmp_path, {"own/train.py": "", **runs}), "own").text
     assert "runs/8.pt (419,430), runs/7.pt (367,001), runs/6.pt" in text
     assert "runs/3.pt" not in text
     assert "in the job's `data` (docs/data.md)" in text
@@ -297,16 +259,13 @@ def test_all_large_files_are_named_and_where_they_belong(tmp_path: Path) -> None
 
 def test_links_are_followed_and_what_leads_nowhere_is_named(tmp_path: Path) -> None:
     """To files and folders inside and outside, but not in circles."""
-    own, shared = tmp_path / "own", tmp_path / "shared"
-    for folder in (own / "deep", shared / "more"):
-        folder.mkdir(parents=True)
-    for path, text in (("own/train.py", "t"), ("shared/a.py", "a"), ("shared/more/b.txt", "b")):
-        (tmp_path / path).write_text(text)
+    write(tmp_path, {"own/train.py": "t", "shared/a.py": "a", "shared/more/b.txt": "b"})
+    (tmp_path / "own/deep").mkdir()
     for link, target in {
         "common": "../shared", "a.py": "common/a.py", "deep/up": "..", "deep/self": ".",
         "twice": "common", "weights.json": "/nowhere/weights.json", ".hidden": "/nowhere",
     }.items():  # fmt: skip
-        (own / link).symlink_to(target)
+        (tmp_path / "own" / link).symlink_to(target)
     found = script(tmp_path, "own")
     assert {name: content.decode() for name, content in found.files.items()} == {
         "train.py": "t", "a.py": "a", "common/a.py": "a", "common/more/b.txt": "b",
@@ -325,10 +284,7 @@ def test_files_of_any_name_and_content_arrive_bytewise(files: dict[str, bytes]) 
     """With blanks, quotes, line ends and emoji in names; CRLF, BOM and Latin-1 in contents."""
     files = {name: text for name, text in files.items() if name[0] != "."} | {"train.py": b"#"}
     with TemporaryDirectory() as checkout:
-        folder = Path(checkout, "my own")
-        folder.mkdir()
-        for name, content in files.items():
-            (folder / name).write_bytes(content)
+        write(Path(checkout, "my own"), files)
         found = script(Path(checkout), "my own")
     assert unpacked(found) == files
     assert found.left_out == ()
@@ -342,8 +298,7 @@ def test_what_yaml_would_refuse_or_change_does_not_travel_as_text(odd: str) -> N
 
 
 def test_a_name_that_is_not_utf_8_is_left_out_by_name(tmp_path: Path) -> None:
-    (tmp_path / "own").mkdir()
-    (tmp_path / "own/train.py").write_text("")
+    write(tmp_path, {"own/train.py": ""})
     Path(os.fsdecode(os.fsencode(tmp_path / "own") + b"/caf\xe9.txt")).write_text("x")
     found = script(tmp_path, "own")
     assert found.left_out == ("'caf\\udce9.txt'",)

@@ -9,21 +9,15 @@ from pydantic import ValidationError
 from jobs.config import declare
 from jobs.model.job import TrainingJob
 from jobs.model.parts import Data, JobInput, Volume
-from tests.unit.jobs_declared import rendered
+from tests.unit.jobs_declared import pods, rendered, variables
 
 SHA = "a" * 64
 URL = Data(url="https://example.org/pictures.tar", sha256=SHA)
 
 
-def pod(keeps: bool = False, **fields: Any) -> dict[str, Any]:
+def pod(keeps: bool = False, **fields: Any) -> Any:
     job = TrainingJob(name="mine", **{"module": "mnist", "data": URL, **fields})
-    complete = rendered(job, keeps_data=keeps, artifacts={"model": {"sha256": "1"}})
-    found: dict[str, Any] = complete["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]
-    return found
-
-
-def variables(pod: dict[str, Any]) -> dict[str, Any]:
-    return {each["name"]: each.get("value") for each in pod["containers"][0]["env"]}
+    return pods(rendered(job, keeps_data=keeps, artifacts={"model": {"sha256": "1"}}))["Master"]
 
 
 def test_they_are_fetched_by_the_trainers_image_and_found_by_their_sum() -> None:

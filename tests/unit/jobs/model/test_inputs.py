@@ -10,7 +10,8 @@ from jobs.model.inputs import input_artifacts, other_volumes
 from jobs.model.job import TrainingJob
 from jobs.model.parts import Build, JobInput, SecretKey, Volume
 from jobs.model.places import VOLUME_URL
-from tests.unit.jobs_declared import rendered
+from tests.unit import jobs_declared
+from tests.unit.jobs_declared import rendered, variables
 
 TRAINER, OWN = "localhost/slipway-trainer:1", "example.org/mine:1"
 RESULT = {
@@ -39,15 +40,13 @@ def training(**fields: Any) -> TrainingJob:
 
 def pods(job: TrainingJob, **others: Any) -> list[dict[str, Any]]:
     """Return the specs of the job's pods."""
-    complete = rendered(job, "built:1", **{"fetch_image": TRAINER, "artifacts": FOUND, **others})
-    roles = complete["spec"]["pytorchReplicaSpecs"].values()
-    return [each["template"]["spec"] for each in roles]
+    given = {"fetch_image": TRAINER, "artifacts": FOUND, **others}
+    return [*jobs_declared.pods(rendered(job, "built:1", **given)).values()]
 
 
-def fetching(pod: dict[str, Any]) -> dict[str, Any]:
+def fetching(pod: dict[str, Any]) -> Any:
     (container,) = pod["initContainers"]
-    found: dict[str, Any] = container
-    return found
+    return container
 
 
 def test_where_an_artifact_is_and_what_it_has_to_be_is_in_the_result_of_its_job() -> None:
@@ -58,11 +57,8 @@ def test_a_missing_artifact_is_reported_with_the_existing_ones() -> None:
     other = job(inputs={"model": JobInput(job="train", artifact="net.pt")})
     with pytest.raises(RuntimeError) as raised:
         pods(other, artifacts=input_artifacts(other, {"train": RESULT}))
-    said = str(raised.value)
-    assert said.startswith(
-        "input model: job train succeeded but left no artifact net.pt; its result lists "
-        "artifacts.json, nets/net.pt."
-    )
+    missing = "input model: job train succeeded but left no artifact net.pt; its result lists "
+    assert str(raised.value).startswith(f"{missing}artifacts.json, nets/net.pt.")
     with pytest.raises(RuntimeError, match="its result lists none"):
         pods(other, artifacts=input_artifacts(other, {"train": {"state": "Succeeded"}}))
 
@@ -72,38 +68,22 @@ def test_every_pod_has_its_inputs_fetched_before_its_program_starts() -> None:
         container = fetching(pod)
         assert container["command"] == ["python3", "-m", "slipway_trainer.inputs"]
         (told,) = map(json.loads, container["args"])
-        assert told == {
-            "name": "model",
-            "job": "train",
-            "artifact": "nets/net.pt",
-            "path": "/work/inputs/model/net.pt",
-            **FOUND["model"],
-        }
+        path = "/work/inputs/model/net.pt"
+        taken = {"name": "model", "job": "train", "artifact": "nets/net.pt", "path": path}
+        assert told == {**taken, **FOUND["model"]}
         (program,) = pod["containers"]
-        env = {each["name"]: each.get("value") for each in program["env"]}
-        assert env["SLIPWAY_INPUT_MODEL"] == told["path"]
-        work = {"name": "work", "mountPath": "/work"}
-        assert work in container["volumeMounts"]
-        assert work in program["volumeMounts"]
+        assert variables(pod)["SLIPWAY_INPUT_MODEL"] == path
+        for each in (container, program):
+            assert {"name": "work", "mountPath": "/work"} in each["volumeMounts"]
 
 
-@pytest.mark.parametrize(
-    ("fields", "own"),
-    [
-        ({}, OWN),
-        ({"image": None, "command": None, "build": Build(context="x")}, "built:1"),
-        ({"image": None, "command": None, "module": "mnist"}, "built:1"),
-    ],
-)
-def test_the_trainers_image_fetches_for_any_image(fields: dict[str, Any], own: str) -> None:
-    for pod in pods(job(**fields)):
+@pytest.mark.parametrize("program", [{"build": Build(context="x")}, {"module": "mnist"}, None])
+def test_the_trainers_image_fetches_for_any_image(program: dict[str, Any] | None) -> None:
+    other: dict[str, Any] = {} if program is None else {"image": None, "command": None, **program}
+    for pod in pods(job(**other)):
         assert fetching(pod)["image"] == TRAINER
-        assert pod["containers"][0]["image"] == own
-
-
-def test_a_job_without_inputs_has_no_such_container() -> None:
-    for pod in pods(job(inputs={})):
-        assert "initContainers" not in pod
+        assert pod["containers"][0]["image"] == (OWN if program is None else "built:1")
+    assert "initContainers" not in str(pods(job(inputs={})))
 
 
 def test_it_has_the_jobs_volumes_and_variables_but_those_of_another_image() -> None:
@@ -146,9 +126,7 @@ def test_nothing_in_a_files_name_is_taken_for_a_variable() -> None:
         ({"outputs": "file:///elsewhere"}, None),
     ],
 )
-def test_an_inputs_volume_is_mounted(
-    fields: dict[str, Any], expected: dict[str, str] | None
-) -> None:
+def test_an_inputs_volume_is_mounted(fields: dict[str, Any], expected: Any) -> None:
     volumes = {
         "results": Volume(size="1Gi", mount_path="/results"),
         "inner": Volume(claim="team", mount_path="/results/inner"),
@@ -191,9 +169,8 @@ def test_a_claim_is_one_volume_of_the_pod_however_many_inputs_lie_in_it() -> Non
     for volumes, count in (({}, 1), ({"mine": Volume(claim="team", mount_path="/mnt/a")}, 0)):
         pod, *_ = pods(job(inputs=taken, volumes=volumes), input_volumes=borrowed)
         assert len([each for each in pod["volumes"] if each["name"].startswith("lent-")]) == count
-        names = {each["name"] for each in pod["volumes"]}
         mounts = fetching(pod)["volumeMounts"]
-        assert {each["name"] for each in mounts} <= names
+        assert {each["name"] for each in mounts} <= {each["name"] for each in pod["volumes"]}
         assert len([each for each in mounts if each["mountPath"].startswith("/opt/inputs/")]) == 2
 
 

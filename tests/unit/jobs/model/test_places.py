@@ -1,6 +1,5 @@
 """Which pods of a job keep its files, how they know where it is tracked, and what it trains."""
 
-import copy
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -10,8 +9,10 @@ import pytest
 from jobs.model.job import TrainingJob
 from jobs.model.manifest import checkpoint_key, manifest
 from jobs.model.parts import Elastic, OnFailure
-from jobs.model.places import VOLUME_URL, mount
+from jobs.model.places import VOLUME_URL
 from jobs.model.submission import Submission
+from tests.unit import jobs_declared
+from tests.unit.jobs_declared import variables
 
 SERVER = {"kind": "mlflow", "url": "http://mlflow:5000", "address": "http://localhost:5000"}
 TRACKING = {**SERVER, "experiment": "dev/mine"}
@@ -26,14 +27,13 @@ def submission(
 
 
 def pods(submitted: Submission, facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the pods of each role."""
-    specs = manifest(submitted, facts=facts)["spec"]["pytorchReplicaSpecs"]
-    return {role: each["template"]["spec"] for role, each in specs.items()}
+    return jobs_declared.pods(manifest(submitted, facts=facts))
 
 
-def variables(pod: Mapping[str, Any]) -> dict[str, Any]:
-    (container,) = pod["containers"]
-    return {each["name"]: each.get("value") for each in container["env"]}
+def tracking_of(pod: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the variables for tracking, by the end of their name."""
+    name = "SLIPWAY_TRACKING"
+    return {k.removeprefix(name): v for k, v in variables(pod).items() if k.startswith(name)}
 
 
 def keepers(found: Mapping[str, Any]) -> list[str]:
@@ -103,42 +103,25 @@ def test_outputs_of_the_jobs_own_are_kept_nowhere_else() -> None:
     assert keepers(pods(submission(VOLUME_URL, outputs="abfs://results/mine"))) == []
 
 
-def test_a_pod_has_the_volume_once_whoever_else_needs_it() -> None:
-    master = pods(submission(VOLUME_URL))["Master"]
-    again = copy.deepcopy(master)
-    mount(again)
-    assert again == master
-
-
 def test_every_pod_knows_the_server_the_experiment_and_what_trains() -> None:
     facts = {"revision": "abc-dirty", "settings": {"epochs": 2}}
+    told = {
+        "": "mlflow",
+        "_URL": "http://mlflow:5000",
+        "_ADDRESS": "http://localhost:5000",
+        "_EXPERIMENT": "dev/mine",
+    }
     for pod in pods(submission(tracking=TRACKING), facts).values():
-        env = variables(pod)
-        assert env["SLIPWAY_TRACKING"] == "mlflow"
-        assert env["SLIPWAY_TRACKING_URL"] == "http://mlflow:5000"
-        assert env["SLIPWAY_TRACKING_ADDRESS"] == "http://localhost:5000"
-        assert env["SLIPWAY_TRACKING_EXPERIMENT"] == "dev/mine"
-        assert json.loads(env["SLIPWAY_TRACKING_FACTS"]) == facts
-
-
-def test_a_run_that_is_not_tracked_is_as_ever() -> None:
-    assert pods(submission(), {"revision": "abc"}) == pods(submission())
+        found = tracking_of(pod)
+        assert json.loads(found.pop("_FACTS")) == facts
+        assert found == told
+    assert pods(submission(), facts) == pods(submission()), "one that is not tracked"
 
 
 def test_unknown_tracking_values_are_left_out_of_the_environment() -> None:
     tracking = {"kind": "wandb", "experiment": "dev/mine"}
-    env = variables(pods(submission(tracking=tracking))["Master"])
-    assert {name: value for name, value in env.items() if name.startswith("SLIPWAY_TRACKING")} == {
-        "SLIPWAY_TRACKING": "wandb",
-        "SLIPWAY_TRACKING_EXPERIMENT": "dev/mine",
-    }
-
-
-@pytest.mark.parametrize("others", [{"place": VOLUME_URL}, {"tracking": TRACKING}])
-def test_kept_files_and_tracking_are_no_part_of_what_is_trained(others: dict[str, Any]) -> None:
-    """Where a run is tracked is no part of what it trains."""
-    assert pods(submission(**others)) != pods(submission())
-    assert submission(**others).digest() == submission().digest()
+    found = tracking_of(pods(submission(tracking=tracking))["Master"])
+    assert found == {"": "wandb", "_EXPERIMENT": "dev/mine"}
 
 
 def test_what_is_looked_for_in_the_output_is_known_to_rank_0_as_it_stands_in_the_file() -> None:

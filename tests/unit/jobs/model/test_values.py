@@ -1,13 +1,14 @@
 """What a job's arguments and variables say arrives in its pods as it stands in the stack's file."""
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from jobs.model.job import TrainingJob
-from tests.unit.jobs_declared import rendered
+from tests.unit.jobs_declared import pods, rendered, variables
 
 GIVEN = {
     "RANK": "3", "MASTER_ADDR": "mine-master-0", "HOME": "/tmp", "SLIPWAY_RUN_ID": "mine-1",
@@ -32,19 +33,13 @@ def arrived(text: str, variables: dict[str, str]) -> str:
 
 def told(word: str) -> tuple[str, str, str]:
     """Return a word as it arrives in a command, an argument and a variable."""
-    job = TrainingJob(
-        name="mine", image="example.org/a:1", command=(word,), args=(word,), env={"OWN": word}
-    )
-    (container,) = rendered(job)["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"][
-        "containers"
-    ]
-    (own,) = (each["value"] for each in container["env"] if each["name"] == "OWN")
-    before = {"SLIPWAY_RUN_ID": GIVEN["SLIPWAY_RUN_ID"], "HOSTNAME": GIVEN["HOSTNAME"]}
-    return (
-        arrived(container["command"][0], GIVEN),
-        arrived(container["args"][0], GIVEN),
-        arrived(own, before),
-    )
+    said: dict[str, Any] = {"command": (word,), "args": (word,), "env": {"OWN": word}}
+    job = TrainingJob(name="mine", image="example.org/a:1", **said)
+    pod = pods(rendered(job))["Worker"]
+    (container,), own = pod["containers"], variables(pod)["OWN"]
+    before = {name: GIVEN[name] for name in ("SLIPWAY_RUN_ID", "HOSTNAME")}
+    command, argument = (arrived(container[each][0], GIVEN) for each in ("command", "args"))
+    return command, argument, arrived(own, before)
 
 
 @given(WORDS)

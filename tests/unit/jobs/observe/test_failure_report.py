@@ -1,6 +1,7 @@
 """A run that did not succeed tells why, and what to do."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ from jobs.observe.log_ends import LogEnds
 from jobs.observe.run_state import RunState
 from jobs.records.archive import Run
 from jobs.result import End, FailureDetails, RunResult, explain
-from tests.unit.jobs_objects import RUNNING, ended, job, pod, warning
+from tests.unit.jobs_objects import clock, ended, job, pod, runs, warning
+from tests.unit.not_none import not_none
 
-_LATER = "2026-01-01T00:01:05Z"
+_LATER = clock(5, 1)
 
 
 def seen(*pods: dict[str, Any]) -> RunState:
@@ -30,24 +32,25 @@ def failed(state: dict[str, Any]) -> RunState:
 class Printed(LogEnds):
     """What is left of the logs of a run."""
 
-    log: list[str] = field(default_factory=list)
-    log_before: list[str] = field(default_factory=list)
+    log: Sequence[str] = ()
+    log_before: Sequence[str] = ()
 
     def relevant(self) -> list[str]:
-        return self.log
+        return [*self.log]
 
     def before(self) -> list[str]:
-        return self.log_before
+        return [*self.log_before]
 
 
-def told(end: End, run: RunState, events: Any = (), **logs: list[str]) -> FailureDetails:
+def told(run: RunState, end: End | None = None, **logs: Sequence[str]) -> FailureDetails:
+    end = End("Failed", str(run.failure)) if end is None else end
+    events = [warning("Back-off restarting")]
     return outcome.details(end, run, Printed(run, Run(Path("/nowhere")), **logs), events)
 
 
-def story(run: RunState, end: End | None = None, **evidence: Any) -> str:
+def story(run: RunState, end: End | None = None, **logs: Sequence[str]) -> str:
     end = End("Failed", str(run.failure)) if end is None else end
-    evidence = {"events": [warning("Back-off restarting")], **evidence}
-    details = told(end, run, **evidence)
+    details = told(run, end, **logs)
     return explain("mine", RunResult(state=end.state, reason=end.reason, failure=details))
 
 
@@ -61,10 +64,8 @@ def test_the_whole_story_of_a_rank_that_failed() -> None:
         "train.py:40"
     )
     assert "its error:" not in text, "it stands in the first line"
-    assert "the end of rank 1's log:" in text
-    assert "line 39" in text
-    assert "line 10\n" in text
-    assert "line 9\n" not in text
+    shown = "".join(f"\n    {line}" for line in log[10:])
+    assert f"the end of rank 1's log:{shown}\n" in text
     assert "Pod mine-master-0: Failed: Back-off restarting" in text
     assert "then run `make up` again" in text
 
@@ -83,11 +84,9 @@ def test_the_files_of_rank_0_are_kept_where_its_peer_broke() -> None:
     own = {"own.log": {"url": "file:///own.log", "sha256": "1" * 64, "bytes": 2}}
     peer = pod(1, state=ended(1, {"rank": 1, "error": "ValueError: bad", "artifacts": own}))
     lost = ended(1, {"error": "Connection closed", "artifacts": best}, finished=_LATER)
-    for first in (pod(0, state=lost), pod(0, state=RUNNING, last=lost, restarts=1)):
+    for first in (pod(0, state=lost), runs(0, last=lost, restarts=1)):
         run = seen(first, peer)
-        end = End("Failed", str(run.failure))
-        found = outcome.result(end, run, _LATER, told(end, run)).failure
-        assert found is not None
+        found = not_none(outcome.result(End("Failed", "it"), run, _LATER, told(run)).failure)
         assert (found.rank, found.artifacts) == (1, {**best, **own})
 
 
@@ -101,7 +100,7 @@ def test_out_of_memory_is_named_with_the_limit_and_what_to_raise() -> None:
 def test_a_missing_command_is_reported_with_the_runtimes_message() -> None:
     message = 'exec: "nope": executable file not found'
     text = story(failed(ended(128, message, reason="StartError")))
-    assert 'exec: "nope"' in text
+    assert message in text
     assert "`command`" in text
 
 
@@ -109,9 +108,6 @@ def test_a_replica_that_was_started_again_shows_both_its_logs() -> None:
     text = story(failed(ended(3)), log=["again"], log_before=["the first time"])
     assert text.index("    the first time") < text.index("    again")
     assert "before it was restarted" in text
-
-
-def test_a_log_that_is_the_same_after_a_restart_is_shown_once() -> None:
     text = story(failed(ended(3)), log=["again"], log_before=["again"])
     assert text.count("    again") == 1
     assert "log, the same as before it was restarted:" in text
@@ -121,45 +117,37 @@ def test_a_failed_init_container_is_named_with_its_error_and_log() -> None:
     run = seen(pod(1, init=ended(1, {"error": "input model: it is gone"})))
     end = End("CannotStart", "it fails again and again")
     text = story(run, end, log=["its last line"])
-    assert told(end, run).pod == "mine-worker-0"
+    assert told(run, end).pod == "mine-worker-0"
     assert "its error: input model: it is gone" in text
     assert "the end of container tcp-wait's log:\n    its last line" in text
 
 
 def test_an_init_container_that_was_killed_for_its_memory_gets_advice_for_that() -> None:
     run = seen(pod(0, init=ended(137, reason="OOMKilled")))
-    details = told(End("CannotStart", "it was killed"), run)
+    details = told(run, End("CannotStart", "it was killed"))
     assert details.out_of_memory
     assert "raise the job's `memory`" in str(details.advice)
 
 
 def test_a_disruption_is_reported_with_the_hint_to_retry() -> None:
-    taken = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
-    at = {"lastTransitionTime": "2026-01-01T00:00:59Z"}
-    text = story(seen(pod(1, state=ended(143), conditions=[taken | at])))
+    taken = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": clock(59)}
+    taken["reason"] = "EvictionByEvictionAPI"
+    text = story(seen(pod(1, state=ended(143), conditions=[taken])))
     assert "pod mine-worker-0 was evicted" in text
     assert "`retries: 2`" in text
 
 
-def test_without_a_failed_rank_there_is_still_a_story() -> None:
+def test_without_a_failed_rank_or_details_there_is_still_a_story() -> None:
     text = story(seen(), End("TimedOut", "not done after 5 s", "raise it"), log=["waiting"])
     assert "job mine ended TimedOut: not done after 5 s" in text
     assert "the end of rank 0's log:" in text
     assert "raise it" in text
-
-
-def test_a_result_without_details_is_explained_too() -> None:
     text = explain("mine", RunResult(state="CannotStart", reason="refused: no such CRD"))
     assert text == "job mine ended CannotStart: refused: no such CRD"
 
 
-def test_the_end_of_a_log_as_termination_message_is_no_error_of_the_program() -> None:
-    [failure] = failed(ended(1, "last line of the log")).failures
-    assert failure.exit.error is None
-
-
 def test_warnings_are_listed_once_and_in_order() -> None:
-    later, earlier = warning("b", "2026-01-01T00:00:02Z"), warning("a", "2026-01-01T00:00:01Z")
+    later, earlier = warning("b", clock(2)), warning("a", clock(1))
     normal = {**warning("c"), "type": "Normal"}
     repeated = warning("Error pod mine-master-0 container pytorch waiting message: b")
     assert outcome.warnings([later, earlier, earlier, normal, repeated]) == [
@@ -200,19 +188,13 @@ _BUS = f"{_KILLED}Bus error. It is possible that dataloader's workers are out of
         ("AssertionError: Torch not compiled with CUDA enabled", "is_available()"),
         ("RuntimeError: Found no NVIDIA driver on your system. Please check", "is_available()"),
         (_ELSEWHERE, "map_location"),
-        (
-            "torch._inductor.exc.InductorError: InvalidCxxCompiler: No working C++ compiler found",
-            "has no compiler",
-        ),
+        ("torch.exc.InductorError: InvalidCxxCompiler: No working C++ compiler", "has no compiler"),
         ("FileNotFoundError: [Errno 2] No such file or directory: 'g++'", "has no compiler"),
         ("RuntimeError: Ninja is required to load C++ extensions", "has no compiler"),
         (_BUS, "`sharedMemory`"),
         ("RuntimeError: unable to open shared memory object </torch_7> in read-write", "/dev/shm"),
         (f"{_KILLED}Killed.", "raise the job's `memory`"),
-        (
-            f"{_KILLED}Killed.\n\n{_CHAINED}\n\nRuntimeError: a DataLoader worker exited",
-            "raise the job's `memory`",
-        ),
+        (f"{_KILLED}Killed.\n\n{_CHAINED}\n\nRuntimeError: it exited", "raise the job's `memory`"),
         ("OSError: [Errno 30] Read-only file system: '/data/mnist'", "below /work"),
         ("PermissionError: [Errno 13] Permission denied: '/mnt/a'", "user 65532"),
         ("FileNotFoundError: [Errno 2] No such file or directory: 'conf/a.yaml'", "`script`"),
@@ -221,10 +203,7 @@ _BUS = f"{_KILLED}Bus error. It is possible that dataloader's workers are out of
         ("FileNotFoundError: [Errno 2] No such file or directory: '/mnt/a'", "fix the program"),
         (f"mkdir: Permission denied\n{_TRACE}\nValueError: label 11", "fix the program"),
         (f"PermissionError: Permission denied\n{_CHAINED}\nValueError: no cache", "user 65532"),
-        (
-            f"Read-only file system\n{_TRACE}\nModuleNotFoundError: No module named 'x'",
-            "`requirements`",
-        ),
+        (f"Read-only file system\n{_TRACE}\nModuleNotFoundError: No module 'x'", "`requirements`"),
         ("triton.OutOfResourcesError: out of resource: shared memory", "fix the program"),
         *((error, "`internet: true`") for error in _OFFLINE),
         (_ALONE, "fix the program"),
@@ -234,10 +213,8 @@ _BUS = f"{_KILLED}Bus error. It is possible that dataloader's workers are out of
 )
 def test_what_to_do_fits_the_error(log: str, words: str) -> None:
     """The exception comes before what caused it, and other lines count for nothing beside it."""
-    run = failed(ended(1, f"{_TRACE}\n{log}"))
-    assert words in str(told(End("Failed", "it failed"), run).advice)
+    assert words in str(told(failed(ended(1, f"{_TRACE}\n{log}"))).advice)
 
 
 def test_a_bus_error_without_a_word_is_about_shared_memory() -> None:
-    run = failed(ended(135, "training\n"))
-    assert "`sharedMemory`" in str(told(End("Failed", "it failed"), run).advice)
+    assert "`sharedMemory`" in str(told(failed(ended(135, "training\n"))).advice)

@@ -1,18 +1,28 @@
-"""When a run's GPUs have been idle for too long, and what is said of that."""
+"""When a run's GPUs have been idle for too long, and how NVIDIA's exporter is asked for that."""
 
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from jobs.observe.gpus import IDLE_SECONDS, utilization
+from core import kube
+from jobs.api.client import JobApi
+from jobs.observe import gpus
+from jobs.observe.gpus import IDLE_SECONDS, GpuMeter, utilization
 from jobs.observe.log_ends import LogEnds
 from jobs.observe.outcome import details
 from jobs.observe.run_state import RunState
 from jobs.observe.verdict import end_of, is_stuck
+from jobs.observe.wait import Wait
 from jobs.plan import TrainingCost
 from jobs.records.archive import Run
-from tests.unit.jobs_objects import RUNNING, declared, ended, job, pod
+from tests.unit.fake_api import FakeApi, served
+from tests.unit.jobs.observe.test_wait import Running
+from tests.unit.jobs.run.test_lifecycle import Quiet
+from tests.unit.jobs_objects import RUNNING, clock, declared, done, ended, job, pod
 from tests.unit.not_none import not_none
 
 DECLARED = declared(gpus=1, min_gpu_utilization=20)
@@ -94,31 +104,28 @@ def test_money_is_the_idle_share_of_the_nodes(pods: list[dict[str, Any]], money:
     )
 
 
-def test_a_gpu_that_computes_now_and_then_is_not_idle(run: RunState) -> None:
-    measured(run, 0, 570, master=100, worker=0)
-    measured(run, 600, 600, master=100, worker=20)
-    measured(run, 630, 1200, master=100, worker=0)
-    assert end_of(run, 0, DECLARED) is None
-
-
-def test_a_gap_restarts_the_idle_time(run: RunState) -> None:
-    """What was not measured may have been used."""
-    measured(run, 0, 570, master=0, worker=0)
-    measured(run, 720, 1290, master=0, worker=0)
-    assert end_of(run, 0, DECLARED) is None
-    measured(run, 1320, 1320, master=0, worker=0)
-    assert end_of(run, 0, DECLARED) is not None
-
-
-def test_a_failed_measurement_does_not_restart_the_idle_time(run: RunState) -> None:
-    measured(run, 0, 300, master=0, worker=0)
-    measured(run, 390, 600, master=0, worker=0)
-    assert end_of(run, 0, DECLARED) is not None
+@pytest.mark.parametrize(
+    ("looks", "ends"),
+    [
+        ([(0, 570, 0), (600, 600, 20), (630, 1200, 0)], False),
+        # What was not measured may have been used.
+        ([(0, 570, 0), (720, 1290, 0)], False),
+        ([(0, 570, 0), (720, 1320, 0)], True),
+        ([(0, 300, 0), (390, 600, 0)], True),
+    ],
+    ids=["computes now and then", "a gap", "idle after a gap", "a failed measurement"],
+)
+def test_idle_time_restarts_after_work_or_a_gap(
+    run: RunState, looks: list[tuple[int, int, int]], ends: bool
+) -> None:
+    for start, end, worker in looks:
+        measured(run, start, end, master=100, worker=worker)
+    assert (end_of(run, 0, DECLARED) is not None) is ends
 
 
 def test_a_replacement_pod_restarts_the_idle_time(run: RunState) -> None:
     measured(run, 0, 570, master=100, worker=0)
-    run.see_pods([gpu_pod(1, created="2026-01-01T00:10:00Z")])
+    run.see_pods([gpu_pod(1, created=clock(0, 10))])
     measured(run, 600, 600, master=100, worker=0)
     assert end_of(run, 0, DECLARED) is None
 
@@ -132,5 +139,149 @@ def test_a_rank_that_is_done_has_given_its_gpu_back(run: RunState) -> None:
 def test_what_has_ended_by_itself_was_not_idle(run: RunState) -> None:
     measured(run, 0, IDLE_SECONDS, master=0, worker=0)
     run.see_jobs([job("Succeeded")])
-    run.see_pods([gpu_pod(rank, state=ended(0), phase="Succeeded") for rank in (0, 1)])
+    run.see_pods([done(0), done(1)])
     assert not_none(end_of(run, 0, DECLARED)).state == "Succeeded"
+
+
+NO_POD = "exporter has no running pod on node node-0"
+METRICS_OF = "/api/v1/namespaces/gpu-operator/pods/exporter/proxy/metrics"
+
+
+def exporter(node: str = "node-0", phase: str = "Running") -> dict[str, Any]:
+    metadata = {"name": "exporter", "namespace": "gpu-operator"}
+    return {"metadata": metadata, "spec": {"nodeName": node}, "status": {"phase": phase}}
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeApi]:
+    """A cluster with an exporter on the node of rank 0, where two looks are soon made."""
+    monkeypatch.setattr(gpus, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(gpus, "PATIENCE_SECONDS", 0.04)
+    made = FakeApi()
+    made.says("GET", "/api/v1/pods", {"items": [exporter("elsewhere"), exporter()]})
+    made.says("GET", METRICS_OF, METRICS)
+    with served(made) as api:
+        yield api
+
+
+@pytest.fixture
+def alone() -> RunState:
+    """A single rank with a GPU."""
+    made = RunState(job("Running", workers=0))
+    made.see_pods([gpu_pod(0)])
+    return made
+
+
+def meter(api: FakeApi, run: RunState, told: list[str]) -> GpuMeter:
+    client = JobApi(kube.connect(api.kubeconfig), "slipway-jobs", "mine", retry_seconds=30)
+    return GpuMeter(client, run, 90, told.append)
+
+
+def until(holds: Callable[[], object], made: GpuMeter) -> None:
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
+        made.look()
+        time.sleep(0.01)
+
+
+def paths(api: FakeApi) -> set[str]:
+    return {path for _method, path, _body in api.asked}
+
+
+def test_it_is_read_by_the_api_servers_proxy_from_the_exporters_on_the_runs_nodes(
+    api: FakeApi, alone: RunState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jobs.observe.gpus.IDLE_SECONDS", 0.05)
+    told: list[str] = []
+    until(lambda: alone.idle, meter(api, alone, told))
+    assert "peaking at 87%: rank 0 (mine-master-0)" in not_none(end_of(alone, 0, DECLARED)).reason
+    assert paths(api) == {
+        "/api/v1/pods?labelSelector=app.kubernetes.io/name%3Ddcgm-exporter",
+        "/api/v1/pods?labelSelector=app%3Dnvidia-dcgm-exporter",
+        METRICS_OF,
+    }
+    assert told == []
+
+
+@pytest.mark.parametrize(
+    ("path", "document", "status", "words"),
+    [
+        ("/api/v1/pods", {"items": []}, 200, NO_POD),
+        ("/api/v1/pods", {"items": [exporter(phase="Pending")]}, 200, NO_POD),
+        ("/api/v1/pods", {"message": "pods is forbidden"}, 403, "exporter: pods is forbidden"),
+        (METRICS_OF, {"message": "pods/proxy is forbidden"}, 403, "(pods/proxy is forbidden)"),
+        (METRICS_OF, {"message": "dial tcp: timeout"}, 503, "(dial tcp: timeout)"),
+        (METRICS_OF, "# nothing", 200, "no DCGM_FI_DEV_GPU_UTIL for pod mine-master-0"),
+        ("/api/v1/pods", "what is this", 200, "can't read NVIDIA's DCGM exporter: JSONDecodeError"),
+    ],
+)
+def test_a_failed_measurement_is_reported_once_and_ends_no_run(
+    path: str, document: Any, status: int, words: str, api: FakeApi, alone: RunState
+) -> None:
+    told: list[str] = []
+    made = meter(api, alone, told)
+    api.says("GET", path, document, status)
+    until(lambda: told, made)
+    asked = len(api.asked)
+    until(lambda: len(api.asked) >= asked + 9, made)
+    (line,) = told
+    assert words in line
+    assert "`minGpuUtilization` in job mine" in line
+    assert "docs/gpus.md#idle-gpus" in line
+    assert end_of(alone, 0, DECLARED) is None
+
+
+def test_a_look_stops_asking_after_a_time(
+    api: FakeApi, alone: RunState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpus, "_MOST_SECONDS", -1.0)
+    told: list[str] = []
+    until(lambda: told, meter(api, alone, told))
+    assert "exporter did not respond within -1 s on node node-0" in told[0]
+    assert METRICS_OF not in paths(api)
+
+
+def test_an_exporter_that_starts_later_than_the_run_is_waited_for(
+    api: FakeApi, alone: RunState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpus, "PATIENCE_SECONDS", 300)
+    told: list[str] = []
+    made = meter(api, alone, told)
+    api.says("GET", METRICS_OF, {"message": "connection refused"}, 503)
+    until(lambda: len(api.asked) > 6, made)
+    api.says("GET", METRICS_OF, METRICS)
+    until(lambda: alone.gpu_use._streaks, made)
+    assert told == []
+
+
+def test_an_exporter_that_hangs_holds_nothing_up(api: FakeApi, alone: RunState) -> None:
+    answers = threading.Event()
+    api.answers["GET", METRICS_OF] = lambda _body: (200, METRICS if answers.wait(30) else "")
+    made = meter(api, alone, [])
+    until(lambda: METRICS_OF in paths(api), made)
+    begun, asked = time.monotonic(), len(api.asked)
+    for _ in range(100):
+        made.look()
+    assert time.monotonic() - begun < 2
+    assert len(api.asked) == asked, "one look at a time"
+    answers.set()
+    until(lambda: alone.gpu_use._streaks, made)
+
+
+def test_ranks_that_wait_for_others_to_start_are_not_measured(api: FakeApi) -> None:
+    waiting = RunState(job("Running"))
+    waiting.see_pods([gpu_pod(0), pod(1)])
+    made = meter(api, waiting, [])
+    for _ in range(5):
+        made.look()
+        time.sleep(0.03)
+    assert api.asked == []
+
+
+def test_without_the_field_nothing_is_asked(tmp_path: Path) -> None:
+    """The API of a run that does without has no exporters to list."""
+    api = cast("JobApi", Running())
+    wait = Wait(api, job("Running"), declared(), Quiet(), Run(tmp_path))
+    assert wait._gpus is None
+    assert wait.to_the_end().succeeded

@@ -10,7 +10,7 @@ import pytest
 from jobs.observe.log_ends import LogEnds, before_stacks, stack_frames
 from jobs.observe.run_state import RunState
 from jobs.records.archive import Run
-from tests.unit.jobs_objects import RUNNING, ended, job, pod
+from tests.unit.jobs_objects import ended, job, pod, runs
 
 STAMP = "2026-01-01T00:00:01.000000000Z"
 Stood = Callable[..., tuple[list[str], list[str]]]
@@ -32,7 +32,7 @@ def _stood(tmp_path: Path) -> Stood:
     """Who of a run whose ranks stood in these files is named, and whose log is shown."""
 
     def stood(*files: str | None, gpus: bool = False, **failed: Any) -> tuple[list[str], list[str]]:
-        pods = [pod(rank, state=RUNNING, **failed) for rank in range(len(files))]
+        pods = [runs(rank, **failed) for rank in range(len(files))]
         if gpus:
             for each in pods:
                 each["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "1"
@@ -78,9 +78,11 @@ _DUMP = [
 ]
 
 
-def test_the_main_thread_is_the_last_of_a_dump() -> None:
-    found = stack_frames(["step 5", *_DUMP, "something else"])
-    assert found == ["/opt/script/train.py:48 in fail", "/opt/script/train.py:60 in <module>"]
+def test_the_main_thread_is_the_last_of_a_dump_and_the_log_comes_before_it() -> None:
+    log = ["step 5", *_DUMP]
+    frames = ["/opt/script/train.py:48 in fail", "/opt/script/train.py:60 in <module>"]
+    assert stack_frames([*log, "something else"]) == frames
+    assert before_stacks(log) == ["step 5"]
 
 
 def test_of_several_dumps_the_last_counts_and_of_a_deep_one_the_innermost_frames() -> None:
@@ -94,17 +96,12 @@ def test_a_log_without_a_dump_has_no_stack_frames() -> None:
     assert before_stacks(["a", "b"]) == ["a", "b"]
 
 
-def test_what_comes_before_the_dump_is_the_log() -> None:
-    assert before_stacks(["step 5", *_DUMP]) == ["step 5"]
-
-
 def test_a_container_started_again_shows_its_kept_log(tmp_path: Path) -> None:
     run = Run(tmp_path)
     for container, text in (("first", "why"), ("0-1", "it begins")):
         run.log(0, container).path.write_text(f"{STAMP} {text}\n")
     tracked = RunState(job("Failed"))
-    failed = ended(3, container="containerd://first")
-    tracked.see_pods([pod(0, state=RUNNING, last=failed, restarts=1)])
+    tracked.see_pods([runs(0, last=ended(3, container="containerd://first"), restarts=1)])
     assert LogEnds(tracked, run).relevant() == ["why"]
 
 

@@ -1,37 +1,38 @@
-"""A run whose nodes have to be made first says so, and does not end while they may come."""
+"""A run whose nodes have to be made first says so, and ends only if these can't come."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-import yaml
 
 from clusters.cloud_reports import AZURE_LATE_ROLES
 from core import kube
 from jobs.api.client import JobApi
-from jobs.observe.obstacles import Obstacles, see_events
+from jobs.observe.obstacles import Obstacles, may_fit_quota, never_fits, see_events
 from jobs.observe.run_state import RunState
 from jobs.observe.verdict import end_of
 from tests.unit.fake_api import FakeApi, served
-from tests.unit.jobs_objects import REFUSED_LOGIN, RUNNING, declared, ended, job, pod
+from tests.unit.jobs_objects import (
+    REFUSED_LOGIN,
+    RUNNING,
+    declared,
+    done,
+    job,
+    pod,
+    runs,
+    waiting,
+    warning,
+)
 from tests.unit.not_none import not_none
 
 DECLARED = declared(timeout=600, start_timeout=60)
 NEVER = "it requests 8 nvidia.com/gpu, but no node has more than 4"
 PENDING = {"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}
-STATUS = yaml.safe_dump(
-    {
-        "nodeGroups": [
-            {
-                "name": "aks-gpu-vmss",
-                "scaleUp": {
-                    "status": "Backoff",
-                    "backoffInfo": {"errorCode": "SkuNotAvailable", "errorMessage": "spot"},
-                },
-            }
-        ]
-    }
-)
+STATUS = """
+nodeGroups:
+  - name: aks-gpu-vmss
+    scaleUp: {status: Backoff, backoffInfo: {errorCode: SkuNotAvailable, errorMessage: spot}}
+"""
 
 
 def homeless(rank: int) -> dict[str, Any]:
@@ -40,14 +41,9 @@ def homeless(rank: int) -> dict[str, Any]:
 
 
 def about(rank: int, reason: str, message: str) -> dict[str, Any]:
-    return {
-        "reason": reason,
-        "message": message,
-        "type": "Normal",
-        "lastTimestamp": "2026-01-01T00:00:09Z",
-        "metadata": {"name": f"{reason}-{rank}"},
-        "involvedObject": {"kind": "Pod", "uid": homeless(rank)["metadata"]["uid"]},
-    }
+    of = {"kind": "Pod", "uid": homeless(rank)["metadata"]["uid"]}
+    event = {"type": "Normal", "reason": reason, "metadata": {"name": f"{reason}-{rank}"}}
+    return {**warning(message), **event, "involvedObject": of}
 
 
 MADE = about(1, "TriggeredScaleUp", "pod triggered scale-up: [{aks-gpu-vmss 0->2 (max: 4)}]")
@@ -64,16 +60,12 @@ def tracked() -> RunState:
     return made
 
 
-def test_its_row_says_that_a_node_is_being_made(tracked: RunState) -> None:
-    assert tracked.status == "2 ranks: 2 waiting for a node"
-    see_events(tracked, [MADE])
-    assert tracked.status == "2 ranks: 2 waiting for a node that is being added"
-
-
 def test_what_never_fits_today_is_waited_for_while_a_node_is_being_made(tracked: RunState) -> None:
     tracked.shortage = NEVER
+    assert tracked.status == "2 ranks: 2 waiting for a node"
     assert end_of(tracked, 1, DECLARED) is not None
     see_events(tracked, [MADE])
+    assert tracked.status == "2 ranks: 2 waiting for a node that is being added"
     assert end_of(tracked, 1, DECLARED) is None
 
 
@@ -112,19 +104,21 @@ def api() -> Iterator[FakeApi]:
         yield made
 
 
+def obstacles(api: FakeApi, run: RunState, warn: Callable[[str], object]) -> Obstacles:
+    client = JobApi(kube.connect(api.kubeconfig), "slipway-jobs", "mine", retry_seconds=0)
+    return Obstacles(client, run, warn)
+
+
 def looked(api: FakeApi, tracked: RunState) -> list[str]:
     told: list[str] = []
-    client = JobApi(kube.connect(api.kubeconfig), "slipway-jobs", "mine", retry_seconds=0)
-    Obstacles(client, tracked, told.append).look()
+    obstacles(api, tracked, told.append).look()
     return told
 
 
 def test_the_reason_why_no_node_is_created_is_explained(api: FakeApi, tracked: RunState) -> None:
     told = looked(api, tracked)
-    assert any(
-        line.startswith("the pool is at its maximum size (no node is being created")
-        for line in told
-    )
+    reason = "the pool is at its maximum size (no node is being created"
+    assert any(line.startswith(reason) for line in told)
     (setback,) = (line for line in told if "aks-gpu-vmss" in line)
     assert "no such machines are available right now, least of all spot ones" in setback
     assert any("SkuNotAvailable" in each for each in tracked.setbacks)
@@ -140,11 +134,8 @@ def test_a_forbidden_autoscaler_namespace_leaves_the_rest(api: FakeApi, tracked:
 
 def test_what_no_node_can_fit_ends_the_run(api: FakeApi, tracked: RunState) -> None:
     large = homeless(0)
-    resources = {"requests": {"cpu": "8"}, "limits": {}}
-    large["spec"] |= {
-        "nodeSelector": {},
-        "containers": [{"name": "pytorch", "resources": resources}],
-    }
+    container = {"name": "pytorch", "resources": {"requests": {"cpu": "8"}, "limits": {}}}
+    large["spec"] |= {"nodeSelector": {}, "containers": [container]}
     tracked.see_pods([large])
     looked(api, tracked)
     assert end_of(tracked, 1, DECLARED) is None, "the autoscaler may add a larger one"
@@ -157,21 +148,17 @@ def test_what_no_node_can_fit_ends_the_run(api: FakeApi, tracked: RunState) -> N
 def test_a_scheduler_that_has_placed_a_pod_is_silent(api: FakeApi, tracked: RunState) -> None:
     refused = about(1, "FailedScheduling", "0/1 nodes are available")
     api.says("GET", "/api/v1/namespaces/slipway-jobs/events", {"items": [refused]})
-    client = JobApi(kube.connect(api.kubeconfig), "slipway-jobs", "mine", retry_seconds=0)
-    obstacles = Obstacles(client, tracked, pytest.fail)
-    assert obstacles.events() == [refused]
+    watched = obstacles(api, tracked, pytest.fail)
+    assert watched.events() == [refused]
     tracked.see_pods([pod(0), pod(1)])
-    assert obstacles.events() == []
+    assert watched.events() == []
 
 
-def test_a_login_that_is_waited_for_is_warned_of_once_and_says_why(tracked: RunState) -> None:
-    waiting_for_image = {"waiting": {"reason": "ErrImagePull", "message": REFUSED_LOGIN}}
-    tracked.see_pods([pod(0, state=waiting_for_image, phase="Pending")])
-    warned: set[str] = set()
-    with served(FakeApi()) as api:
-        seen = Obstacles(JobApi(kube.connect(api.kubeconfig), "jobs", "mine"), tracked, warned.add)
-        seen.look()
-    [told] = [each for each in warned if "refuses the nodes' login" in each]
+def test_a_login_that_is_waited_for_is_warned_of_and_says_why(
+    api: FakeApi, tracked: RunState
+) -> None:
+    tracked.see_pods([pod(0, state=waiting("ErrImagePull", REFUSED_LOGIN), phase="Pending")])
+    [told] = [each for each in looked(api, tracked) if "refuses the nodes' login" in each]
     assert told.startswith("rank 0 (mine-master-0)")
 
 
@@ -182,33 +169,27 @@ FULL = "couldn't assign flavors to pod set worker: insufficient unused quota for
 
 def workload(owner: str, *conditions: tuple[str, str, str]) -> dict[str, Any]:
     shown = [{"type": type_, "status": status, "message": m} for type_, status, m in conditions]
-    metadata = {"ownerReferences": [{"uid": owner}]}
-    spec = {"queueName": "research"}
+    metadata, spec = {"ownerReferences": [{"uid": owner}]}, {"queueName": "research"}
     return {"metadata": metadata, "spec": spec, "status": {"conditions": shown}}
+
+
+NO_QUOTA = workload("job-uid", ("QuotaReserved", "False", FULL))
+IN_CHECK = workload("job-uid", ("QuotaReserved", "True", ""), ("Admitted", "False", "wait"))
 
 
 @pytest.mark.parametrize(
     ("workloads", "reason"),
     [
-        ([workload("job-uid", ("QuotaReserved", "False", FULL))], f"research: {FULL}"),
-        (
-            [
-                workload(
-                    "job-uid",
-                    ("QuotaReserved", "True", ""),
-                    ("Admitted", "False", "wait for nodes"),
-                )
-            ],
-            "research: wait for nodes",
-        ),
-        ([workload("job-uid")], "research"),
-        ([], None),
-        (None, None),
+        ([NO_QUOTA], f"in the Kueue queue research: {FULL}"),
+        ([IN_CHECK], "in the Kueue queue research: wait"),
+        ([workload("job-uid")], "in the Kueue queue research"),
+        ([], "until its `runPolicy.suspend` is unset"),
+        (None, "until its `runPolicy.suspend` is unset"),
     ],
     ids=["no quota", "an admission check", "not looked at yet", "no Workload yet", "no Kueue"],
 )
 def test_the_row_of_a_suspended_run_shows_kueues_reason(
-    workloads: list[dict[str, Any]] | None, reason: str | None
+    workloads: list[dict[str, Any]] | None, reason: str
 ) -> None:
     """Without Kueue, or the right to read its Workloads, it shows the suspension alone."""
     shown = job("Created")
@@ -219,12 +200,7 @@ def test_the_row_of_a_suspended_run_shows_kueues_reason(
             api.says("GET", "/apis/kueue.x-k8s.io", GROUP)
             api.says("GET", WORKLOADS, {"items": workloads})
         Obstacles(JobApi.connect(api.kubeconfig, "jobs", "mine"), run, lambda _: None).look()
-    why = (
-        "until its `runPolicy.suspend` is unset"
-        if reason is None
-        else f"in the Kueue queue {reason}"
-    )
-    assert run.status == f"2 ranks: suspended, {why}"
+    assert run.status == f"2 ranks: suspended, {reason}"
     lists = [path for _, path, _ in api.asked if path.startswith(WORKLOADS)]
     assert all("job-uid%3Djob-uid" in path for path in lists)
 
@@ -242,14 +218,13 @@ def test_workers_whose_master_has_ended_before_they_found_it_are_led_on_once(api
     """Its name leads each to itself: that is all that the operator's init container asks for."""
     api.says("POST", SLICES, {})
     run = RunState(job("Succeeded", workers=3))
-    obstacles = Obstacles(JobApi.connect(api.kubeconfig, "slipway-jobs", "mine"), run, pytest.fail)
-    run.see_pods([pod(0, state=RUNNING), left_behind(1)])
-    obstacles.look()
+    watched = obstacles(api, run, pytest.fail)
+    run.see_pods([runs(0), left_behind(1)])
+    watched.look()
     assert SLICES not in {path for _, path, _ in api.asked}, "it may still find its Master"
-    done = pod(0, state=ended(0), phase="Succeeded")
-    run.see_pods([done, left_behind(1), left_behind(2, "fd00::7"), pod(3, state=RUNNING)])
-    obstacles.look()
-    obstacles.look()
+    run.see_pods([done(0), left_behind(1), left_behind(2, "fd00::7"), runs(3)])
+    watched.look()
+    watched.look()
     one, other = (body for method, path, body in api.asked if (method, path) == ("POST", SLICES))
     for made, name, family, address in (
         (one, "mine-worker-0", "IPv4", "10.1.0.7"),
@@ -265,7 +240,72 @@ def test_a_missing_permission_is_reported(api: FakeApi) -> None:
     message = "endpointslices is forbidden"
     api.says("POST", SLICES, {"kind": "Status", "message": message}, status=403)
     run = RunState(job("Succeeded"))
-    run.see_pods([pod(0, state=ended(0), phase="Succeeded"), left_behind(1)])
+    run.see_pods([done(0), left_behind(1)])
     (told,) = (each for each in looked(api, run) if message in each)
     assert "rank 1 (mine-worker-0) is waiting for rank 0, which has ended" in told
     assert "docs/existing-cluster.md" in told
+
+
+def having(cpu: str = "2", memory: str = "8Gi", **labels: str) -> dict[str, Any]:
+    return {
+        "metadata": {"labels": labels},
+        "status": {"allocatable": {"cpu": cpu, "memory": memory, "pods": "110"}},
+    }
+
+
+def asking(cpu: str, memory: str = "1Gi", **spec: Any) -> dict[str, Any]:
+    resources = {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": memory}}
+    return {"spec": {"containers": [{"resources": resources}], **spec}}
+
+
+def test_more_than_any_node_has_never_fits() -> None:
+    assert never_fits(asking("64"), [having(), having("4")]) == (
+        "it requests 64 cores, 1 GiB memory, but no node has more than 4 cores for pods"
+    )
+    assert never_fits(asking("4"), [having(), having("4")]) is None
+
+
+def test_what_containers_request_beside_each_other_is_added_up() -> None:
+    both = asking("1500m")
+    both["spec"]["containers"] *= 2
+    assert "it requests 3 cores, 2 GiB memory" in str(never_fits(both, [having()]))
+
+
+def test_only_nodes_with_the_labels_that_it_wants_count() -> None:
+    selecting = asking("1", nodeSelector={"pool": "gpu"})
+    assert never_fits(selecting, [having()]) is None, "a label can be put on a node"
+    assert never_fits(selecting, [having(), having("500m", pool="gpu")]) is not None
+
+
+def test_a_gpu_that_no_node_reports_yet_is_awaited() -> None:
+    with_gpu = asking("1")
+    with_gpu["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] = "1"
+    assert never_fits(with_gpu, [having()]) is None
+
+
+def test_what_runs_before_counts_where_it_asks_for_more() -> None:
+    init = asking("8")["spec"]["containers"]
+    assert never_fits(asking("1", initContainers=init), [having()]) is not None
+
+
+@pytest.mark.parametrize(
+    ("requested", "own", "may"),
+    [
+        ("requests.memory=1Gi", [], True),
+        ("requests.memory=1Gi", [asking("1", "512Mi")], True),
+        ("requests.memory=1Gi", [asking("1", "513Mi")], False),
+        ("requests.memory=2Gi", [], False),
+        ("pods=1,requests.memory=1Gi", [asking("64", "1Mi")], True),
+    ],
+)
+def test_a_quota_is_waited_for(requested: str, own: list[dict[str, Any]], may: bool) -> None:
+    used, limited = "pods=3,requests.memory=1Gi", "pods=3,requests.memory=1536Mi"
+    refusal = (
+        'pods "mine-worker-0" is forbidden: exceeded quota: team, '
+        f"requested: {requested}, used: {used}, limited: {limited}"
+    )
+    assert may_fit_quota(refusal, own) is may
+
+
+def test_another_refusal_is_no_quotas() -> None:
+    assert not may_fit_quota('pods "mine-worker-0" is forbidden: no such priority class', [])

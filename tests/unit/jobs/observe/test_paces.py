@@ -35,13 +35,11 @@ def test_once_all_ranks_have_reported_each_of_them_is_judged() -> None:
 
 def test_of_gpus_the_time_for_batches_counts() -> None:
     parts = {0: 0.01, 1: 0.2, 2: 0.01}
-    lines = [
-        json.dumps(
-            {"event": "pace", "rank": rank, "seconds_in": {"data": data, "rest": 0.3 - data}}
-        )
+    events = [
+        {"event": "pace", "rank": rank, "seconds_in": {"data": data, "rest": 0.3 - data}}
         for rank, data in parts.items()
     ]
-    assert paces_of(*lines).now == {1}
+    assert paces_of(*map(json.dumps, events)).now == {1}
 
 
 def test_two_ranks_are_compared_with_each_other() -> None:

@@ -35,14 +35,11 @@ def told(*lines: str, world_size: int = 2) -> str:
 
 
 def test_within_an_epoch_it_shows_percentage_throughput_and_time_left() -> None:
-    steps = [
-        step(0, 10, steps=100, samples=64, loss=2.3),
-        step(50, 15, steps=100, samples=3264, loss=0.5),
-    ]
+    first = step(0, 10, steps=100, samples=64, loss=2.3)
+    last = step(50, 15, steps=100, samples=3264, loss=0.5)
     # 50 of 200 steps took 5 s, and 149 are left.
-    assert told(started(2), *steps) == (
-        "epoch 1/2 at 51%, loss 0.5000, 1,280 samples/s, about 15 s left"
-    )
+    shown = "epoch 1/2 at 51%, loss 0.5000, 1,280 samples/s, about 15 s left"
+    assert told(started(2), first, last) == shown
 
 
 def test_an_event_after_a_progress_bar_counts() -> None:
@@ -62,14 +59,9 @@ def test_a_row_has_nothing_in_it_that_moves_the_cursor(line: str, shown: str) ->
 
 
 def test_the_end_of_an_epoch_shows_its_metrics() -> None:
-    lines = [
-        started(2),
-        step(0, 10, steps=100),
-        epoch(1, 20, loss=0.25, accuracy=0.97, samples_per_second=1234.5),
-    ]
-    assert told(*lines) == (
-        "epoch 1/2, loss 0.2500, accuracy 0.9700, 2,469 samples/s, about 10 s left"
-    )
+    ended = epoch(1, 20, loss=0.25, accuracy=0.97, samples_per_second=1234.5)
+    shown = "epoch 1/2, loss 0.2500, accuracy 0.9700, 2,469 samples/s, about 10 s left"
+    assert told(started(2), step(0, 10, steps=100), ended) == shown
 
 
 def test_the_next_epoch_shows_the_accuracy_after_the_last_one() -> None:
@@ -98,13 +90,10 @@ def logged(seconds: float, metrics: Any, **when: Any) -> str:
 
 
 def test_metrics_of_a_custom_program_are_shown() -> None:
-    lines = [
-        logged(1, {"val_loss": 0.5, "accuracy": 0.9, "loss": 0.4, "lr": 0.01, "a": 1, "b": 2},
-               epoch=1),
-        logged(2, {"train_loss": 0.31}, epoch=2, step=5),
-    ]  # fmt: skip
-    assert told(lines[0]) == "epoch 1, loss 0.4000, accuracy 0.9000, val_loss 0.5, lr 0.01, a 1"
-    assert told(*lines) == "epoch 2, accuracy 0.9000 after epoch 1, train_loss 0.31"
+    metrics = {"val_loss": 0.5, "accuracy": 0.9, "loss": 0.4, "lr": 0.01, "a": 1, "b": 2}
+    first, second = logged(1, metrics, epoch=1), logged(2, {"train_loss": 0.31}, epoch=2, step=5)
+    assert told(first) == "epoch 1, loss 0.4000, accuracy 0.9000, val_loss 0.5, lr 0.01, a 1"
+    assert told(first, second) == "epoch 2, accuracy 0.9000 after epoch 1, train_loss 0.31"
     assert told(logged(1, {"perplexity": 12.4}, step=3)) == "last line: perplexity 12.4"
 
 
@@ -150,31 +139,18 @@ def test_news_is_shown_at_once_figures_every_15_seconds(monkeypatch: pytest.Monk
     listener, progress = Listener(), Progress(1)
     row, shown = _Row(listener), listener.shown
     row.show("1 running", progress)
-    lines = [
-        "loading",
-        "loaded",
-        step(0, 1, steps=9),
-        step(1, 2, steps=9),
-        epoch(1, 3),
-        epoch(2, 4),
-    ]
-    for line in lines:
+    steps = [step(0, 1, steps=9), step(1, 2, steps=9)]
+    for line in ("loading", "loaded", *steps, epoch(1, 3), epoch(2, 4)):
         progress.see(line)
         row.show("1 running", progress)
-    assert [each.partition("; ")[2] for each in shown] == [
-        "",
-        "last line: loading",
-        "epoch 1 at 11%",
-        "epoch 1",
-        "epoch 2",
-    ]
+    found = [each.partition("; ")[2] for each in shown]
+    assert found == ["", "last line: loading", "epoch 1 at 11%", "epoch 1", "epoch 2"]
     for seconds in range(60):
         now = float(seconds)
         progress.see(step(seconds, seconds, epoch=3, steps=60))
         row.show("1 running", progress)
-    assert [each.partition("; ")[2] for each in shown[5:]] == [
-        f"epoch 3 at {percent}%" for percent in (27, 52, 77)
-    ]
+    found = [each.partition("; ")[2] for each in shown[5:]]
+    assert found == ["epoch 3 at 27%", "epoch 3 at 52%", "epoch 3 at 77%"]
 
 
 def test_a_row_says_from_which_step_it_was_resumed() -> None:
@@ -184,10 +160,9 @@ def test_a_row_says_from_which_step_it_was_resumed() -> None:
 
 
 def test_numbers_of_one_epoch_that_are_reported_one_after_another_are_shown_together() -> None:
-    def metrics(epoch: int, **numbers: float) -> str:
-        return json.dumps({"event": "metrics", "rank": 0, "epoch": epoch, "metrics": numbers})
-
-    lines = [metrics(0, loss=2.0), metrics(0, loss=1.0), metrics(0, accuracy=0.5), metrics(0, f1=1)]
+    reported = {"loss": 2.0}, {"loss": 1.0}, {"accuracy": 0.5}, {"f1": 1}
+    lines = [logged(1, each, epoch=0) for each in reported]
     assert told(*lines) == "epoch 0, loss 1.0000, accuracy 0.5000, f1 1"
-    assert told(*lines, metrics(1, loss=0.5)) == "epoch 1, loss 0.5000"
-    assert told(*lines, metrics(1, accuracy=0.75), *lines) == "epoch 1, accuracy 0.7500"
+    assert told(*lines, logged(2, {"loss": 0.5}, epoch=1)) == "epoch 1, loss 0.5000"
+    accuracy = logged(2, {"accuracy": 0.75}, epoch=1)
+    assert told(*lines, accuracy, *lines) == "epoch 1, accuracy 0.7500"

@@ -1,7 +1,6 @@
 """What a run's ranks print is kept: without a gap, without a double line, without failing a run."""
 
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,9 +29,9 @@ def run(run_id: str = "mine-1") -> Run:
     return archive.of_urn(URN).run(run_id)
 
 
-def recorded(*lines: Line, topology: Topology | None = None, into: Run | None = None) -> Run:
+def recorded(*lines: Line, into: Run | None = None) -> Run:
     into = run() if into is None else into
-    with Recording(into, Topology(2) if topology is None else topology, pytest.fail) as made:
+    with Recording(into, Topology(2), pytest.fail) as made:
         made.begin(FIRST)
         for each in lines:
             made.take(FIRST, [each])
@@ -68,28 +67,29 @@ def test_a_new_run_keeps_the_attempts_before_it_and_nothing_older() -> None:
     archive.of_urn(URN).remove()
 
 
-@pytest.mark.parametrize("half", ["", "2026-01-01T00:0", f"{line(3, 'half')}"])
-def test_recording_goes_on_behind_the_last_whole_line(half: str) -> None:
-    kept = recorded(line(1), line(2))
+# Each byte that is no UTF-8 is kept as a character of three.
+_LONGEST = line(2, "\ufffd" * (LONGEST - 40))
+
+
+@pytest.mark.parametrize(
+    ("last", "half"),
+    [
+        (line(2), ""),
+        (line(2), "2026-01-01T00:0"),
+        (line(2), str(line(3, "half"))),
+        (_LONGEST, ""),
+        (_LONGEST, str(line(3, "\ufffd" * LONGEST))),
+    ],
+    ids=range(5),
+)
+def test_recording_goes_on_behind_the_last_whole_line(last: Line, half: str) -> None:
+    kept = recorded(line(1), last)
     with kept.log(0, "aaa").path.open("a") as file:
         file.write(half)
     with Recording(kept, Topology(2), pytest.fail) as made:
-        assert made.begin(FIRST) == Cursor(line(2).stamp, 1)
+        assert made.begin(FIRST) == Cursor(last.stamp, 1)
         made.take(FIRST, [line(3, "whole")])
-    assert list(kept.log(0, "aaa").lines()) == [line(1), line(2), line(3, "whole")]
-
-
-@pytest.mark.parametrize("half", ["", f"{line(3, chr(0xFFFD) * LONGEST)}"])
-def test_recording_goes_on_behind_the_longest_line_of_bytes_that_are_no_utf_8(half: str) -> None:
-    """Each such byte is kept as a character of three."""
-    longest = line(2, "\ufffd" * (LONGEST - 40))
-    kept = recorded(line(1), longest)
-    with kept.log(0, "aaa").path.open("a") as file:
-        file.write(half)
-    with Recording(kept, Topology(2), pytest.fail) as made:
-        assert made.begin(FIRST) == Cursor(longest.stamp, 1)
-        made.take(FIRST, [line(3, "whole")])
-    assert list(kept.log(0, "aaa").lines()) == [line(1), longest, line(3, "whole")]
+    assert list(kept.log(0, "aaa").lines()) == [line(1), last, line(3, "whole")]
 
 
 def test_a_log_too_long_keeps_its_newest_lines(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,14 +126,13 @@ def test_a_directory_that_cannot_be_written_is_warned_of_once(tmp_path: Path) ->
 def test_a_full_disk_is_warned_of_once() -> None:
     warnings: list[str] = []
     kept = recorded(line(1))
-    path = kept.log(0, "bbb").path
-    path.symlink_to("/dev/full")
+    kept.log(0, "bbb").path.symlink_to("/dev/full")
     other = Container(0, "mine-master-0", "bbb", ended=False, previous=False)
     with Recording(kept, Topology(2), warnings.append) as made:
         made.take(other, [line(1)])
         made.take(other, [line(2)])
-    assert len(warnings) == 1
-    assert "No space left on device" in warnings[0]
+    [warning] = warnings
+    assert "No space left on device" in warning
 
 
 def test_one_process_records_a_run_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,19 +161,11 @@ def fresh(cursor: Cursor, *batches: list[Line]) -> list[Line]:
     return [each for batch in cursor.fresh(batches) for each in batch]
 
 
-def _stream() -> Iterator[Line]:
-    """What a program wrote to both of its outputs: two times are out of order, two are equal."""
-    yield line(1, "a")
-    yield line(2, "b", 500)
-    yield line(2, "c", 499)
-    yield line(3, "d")
-    yield line(3, "e")
-    yield line(4, "f")
-
-
 @pytest.mark.parametrize("read", range(7))
 def test_a_log_goes_on_after_the_line_that_it_was_read_to(read: int) -> None:
-    everything = list(_stream())
+    """Of what was written to both outputs, two times are out of order, and two are equal."""
+    out_of_order = [line(1, "a"), line(2, "b", 500), line(2, "c", 499)]
+    everything = [*out_of_order, line(3, "d"), line(3, "e"), line(4, "f")]
     cursor = Cursor()
     cursor.see(everything[:read])
     since = cursor.since

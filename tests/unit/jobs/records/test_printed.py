@@ -38,8 +38,8 @@ def suggested(text: str, name: str) -> str:
     [
         (
             "accuracy",
-            "rank 0: accuracy=0.9666",
-            "accuracy=0.9666: add `metrics: {accuracy: 'accuracy=([0-9.]+)'}`",
+            "a: accuracy=0.9",
+            "accuracy=0.9: add `metrics: {accuracy: 'accuracy=([0-9.]+)'}`",
         ),
         ("accuracy", "INFO eval:\tTest Accuracy:  97.5%", "Test Accuracy:  97.5"),
         ("accuracy", "step 3 acc 0.5", "acc 0.5"),

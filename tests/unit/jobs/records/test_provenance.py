@@ -33,15 +33,10 @@ def test_a_clean_commit_is_the_revision_and_a_change_makes_it_dirty(repository: 
     git(repository, "commit", "--quiet", "--message", "one")
     commit = git(repository, "rev-parse", "HEAD")
     assert revision(repository) == commit
-    (repository / "train.py").write_text("2\n")
-    assert revision(repository) == f"{commit}-dirty"
-
-
-def test_a_script_that_is_in_no_commit_makes_it_dirty(repository: Path) -> None:
-    git(repository, "init", "--quiet")
-    git(repository, "commit", "--quiet", "--allow-empty", "--message", "one")
-    (repository / "train.py").write_text("1\n")
-    assert str(revision(repository)).endswith("-dirty")
+    for changed in ("train.py", "in_no_commit.py"):
+        git(repository, "checkout", "--quiet", ".")
+        (repository / changed).write_text("2\n")
+        assert revision(repository) == f"{commit}-dirty"
 
 
 def test_no_commit_is_no_revision(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,6 +49,7 @@ def test_no_commit_is_no_revision(repository: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.usefixtures("repository")
 def test_image_data_and_settings_are_those_of_the_inputs() -> None:
+    """A script's content is known by its ConfigMap."""
     data = {"url": "https://example.org/d.tar", "sha256": "ab"}
     assert provenance(inputs(data=data, epochs=2)) == {
         "image": "example.org/mine@sha256:1",
@@ -61,6 +57,7 @@ def test_image_data_and_settings_are_those_of_the_inputs() -> None:
         "settings": {"data": data, "epochs": 2},
     }
     assert "data" not in provenance(inputs(epochs=2))
+    assert provenance({**inputs(), "script": {"name": "mine-ab12"}})["files"] == ["mine-ab12"]
 
 
 def test_the_revision_of_a_script_is_that_of_its_own_directory(
@@ -78,8 +75,3 @@ def test_the_revision_of_a_script_is_that_of_its_own_directory(
     commit = git(elsewhere, "rev-parse", "HEAD")
     assert provenance(inputs(script=str(script)))["revision"] == commit
     assert provenance(inputs(script=str(elsewhere)))["revision"] == commit
-
-
-@pytest.mark.usefixtures("repository")
-def test_a_scripts_content_is_known_by_its_config_map() -> None:
-    assert provenance({**inputs(), "script": {"name": "mine-ab12"}})["files"] == ["mine-ab12"]

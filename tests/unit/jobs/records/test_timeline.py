@@ -10,9 +10,9 @@ from jobs.observe.wait import entries_of_end, entries_of_run
 from jobs.records import archive
 from jobs.records.archive import Timeline, entries
 from jobs.result import End
-from tests.unit.jobs_objects import RUNNING, ended, job, pod, warning
+from tests.unit.jobs_objects import clock, ended, job, pod, runs, warning
 
-DONE = "2026-01-01T00:02:00Z"
+DONE = clock(0, 2)
 
 
 @pytest.fixture
@@ -34,12 +34,11 @@ def shown(file: Path) -> list[tuple[str, str, str]]:
 
 
 def test_a_condition_keeps_the_time_at_which_it_began_to_hold(file: Path) -> None:
-    created = ("Created", "True", "2026-01-01T00:00:01Z")
+    created = ("Created", "True", clock(1))
     written = Timeline(file)
-    written.add(entries_of_run(run(created, ("Running", "True", "2026-01-01T00:00:05Z"))))
-    written.add(
-        entries_of_run(run(created, ("Running", "False", DONE), ("Succeeded", "True", DONE)))
-    )
+    written.add(entries_of_run(run(created, ("Running", "True", clock(5)))))
+    later = ("Running", "False", DONE), ("Succeeded", "True", DONE)
+    written.add(entries_of_run(run(created, *later)))
     assert shown(file) == [
         ("00:00:01", "condition", "Created: is Created"),
         ("00:00:05", "condition", "Running: is Running"),
@@ -48,15 +47,13 @@ def test_a_condition_keeps_the_time_at_which_it_began_to_hold(file: Path) -> Non
 
 
 def test_a_failure_a_restart_and_the_end_are_in_the_order_of_time(file: Path) -> None:
-    """Conditions, restarts, failures and events are kept with their times, each once."""
     seen, written = run(), Timeline(file)
-    seen.see_pods([pod(0, state=RUNNING), pod(1, state=RUNNING)])
+    seen.see_pods([runs(0), runs(1)])
     written.add(entries_of_run(seen))
-    failed = ended(3, finished="2026-01-01T00:00:30Z")
-    again = {"running": {"startedAt": "2026-01-01T00:00:40Z"}}
-    seen.see_pods([pod(1, state=again, last=failed, restarts=1)])
+    again = {"running": {"startedAt": clock(40)}}
+    seen.see_pods([pod(1, state=again, last=ended(3, finished=clock(30)), restarts=1)])
     written.add(entries_of_run(seen))
-    event = {**warning("Back-off", at="2026-01-01T00:00:35Z"), "count": 3}
+    event = {**warning("Back-off", at=clock(35)), "count": 3}
     written.add(entries_of_end(End("Failed", "rank 1 exited with code 3"), DONE, [event]))
     assert shown(file)[2:] == [
         ("00:00:30", "failure", "rank 1 (mine-worker-0) exited with code 3"),
@@ -68,13 +65,13 @@ def test_a_failure_a_restart_and_the_end_are_in_the_order_of_time(file: Path) ->
 
 
 def test_what_an_interrupted_process_wrote_is_not_written_again(file: Path) -> None:
-    seen = run(("Created", "True", "2026-01-01T00:00:01Z"))
+    seen = run(("Created", "True", clock(1)))
     Timeline(file).add(entries_of_run(seen))
     with file.open("a") as half:
         half.write('1\n{"time": "2026')
     Timeline(file).add(entries_of_run(seen))
     assert len(entries(file)) == 1
-    Timeline(file).add(entries_of_run(run(("Running", "True", "2026-01-01T00:00:05Z"))))
+    Timeline(file).add(entries_of_run(run(("Running", "True", clock(5)))))
     assert [text for *_, text in shown(file)] == ["Created: is Created", "Running: is Running"]
 
 
@@ -82,7 +79,7 @@ def test_a_long_run_does_not_fill_the_disk(file: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(archive, "_MOST_ENTRIES", 3)
     written = Timeline(file)
     for second in range(5):
-        written.add(entries_of_run(run(("Running", "True", f"2026-01-01T00:00:0{second}Z"))))
+        written.add(entries_of_run(run(("Running", "True", clock(second)))))
     assert len(entries(file)) == 3
 
 

@@ -4,6 +4,7 @@ A fixture in tests/policy is a job as it stands under `slipway:jobs`, the cluste
 and of a bad one where its mistake is and words of what is said of it.
 """
 
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -34,21 +35,14 @@ def site(cluster: dict[str, Any]) -> Surroundings:
         return Surroundings(pools=tuple(map(node_pool, cluster["pools"])))
     if "reach" in cluster:
         return Surroundings(reach=Registry(**cluster["reach"]))
-    gpus = int(cluster.get("gpus", 0))
-    capacity = Capacity(
-        cpu=Decimal(str(cluster.get("cpu", 64))),
-        memory=size(cluster.get("memory", "512Gi")),
-        gpus=gpus,
-        nodes=int(cluster.get("nodes", 1)),
-    )
-    return Surroundings(gpus, capacity)
+    cpu, memory = Decimal(str(cluster.get("cpu", 64))), size(cluster.get("memory", "512Gi"))
+    gpus, nodes = int(cluster.get("gpus", 0)), int(cluster.get("nodes", 1))
+    return Surroundings(gpus, Capacity(cpu, memory, gpus, nodes))
 
 
 def node_pool(said: dict[str, Any]) -> NodePool:
-    cores = Decimal(str(said["cores"]))
-    return NodePool(
-        provider="azure", region="westeurope", min_nodes=1, max_nodes=1, **{**said, "cores": cores}
-    )
+    known: dict[str, Any] = {"region": "westeurope", "min_nodes": 1, "max_nodes": 1, **said}
+    return NodePool(**{"provider": "azure", **known, "cores": Decimal(str(said["cores"]))})
 
 
 def judged(path: Path) -> tuple[dict[str, Any], JobsConfig]:
@@ -65,12 +59,8 @@ def test_every_rule_points_to_where_there_is_more_to_read(root: Path) -> None:
     for rule in RULES:
         if not rule.pointer.startswith("https://"):
             path, _, anchor = rule.pointer.partition("#")
-            headings = [
-                line.lstrip("# ").lower().replace(" ", "-")
-                for line in (root / path).read_text().splitlines()
-                if line.startswith("#")
-            ]
-            assert anchor in headings, rule.name
+            headings = re.findall(r"^#+ (.*)", (root / path).read_text(), re.MULTILINE)
+            assert anchor in [each.lower().replace(" ", "-") for each in headings], rule.name
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule.name))
@@ -102,9 +92,8 @@ def test_gpus_on_a_cluster_without_any_are_refused_with_what_gives_it_some() -> 
 def test_outputs_are_kept_only_where_their_path_really_leads(path: str) -> None:
     volumes = {"results": {"size": "1Gi", "mountPath": "/results"}}
     section = {"cifar-gloo": {"outputs": f"file://{path}", "volumes": volumes}}
-    assert [each.key for each in read(section, KEY, site({})).problems] == [
-        f"{KEY}.cifar-gloo.outputs"
-    ]
+    found = [each.key for each in read(section, KEY, site({})).problems]
+    assert found == [f"{KEY}.cifar-gloo.outputs"]
     section["cifar-gloo"]["outputs"] = "file:///results/../results/cifar"
     assert read(section, KEY, site({})).problems == []
 

@@ -11,22 +11,22 @@ from jobs.run.claim import ClaimHandler
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.row import Row
 
+METADATA = {"name": "mine-results", "namespace": "slipway-jobs"}
+
 
 @pytest.fixture
 def state() -> dict[str, Any]:
     """A claim of a cluster that has gone."""
     with served(FakeApi()) as gone:
-        metadata = {"name": "mine-results", "namespace": "slipway-jobs"}
-        return {"manifest": {"metadata": metadata}, "kubeconfig": gone.kubeconfig}
+        return {"manifest": {"metadata": METADATA}, "kubeconfig": gone.kubeconfig}
 
 
 def test_it_can_be_deleted_where_its_cluster_is_taken_for_gone(
     state: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(claim, "_SECONDS", 0)
-    with pytest.raises(
-        TimeoutError, match="the deletion of PersistentVolumeClaim slipway-jobs/mine-results"
-    ):
+    deletion = "the deletion of PersistentVolumeClaim slipway-jobs/mine-results"
+    with pytest.raises(TimeoutError, match=deletion):
         ClaimHandler().delete(state, Row())
     monkeypatch.setenv("PULUMI_K8S_DELETE_UNREACHABLE", "true")
     ClaimHandler().delete(state, Row())
@@ -34,13 +34,12 @@ def test_it_can_be_deleted_where_its_cluster_is_taken_for_gone(
 
 def test_a_deleted_claim_is_created_again_by_the_next_up() -> None:
     path = "/api/v1/namespaces/slipway-jobs/persistentvolumeclaims/mine-results"
-    metadata = {"name": "mine-results", "namespace": "slipway-jobs"}
     with served(FakeApi()) as api:
-        there = {"manifest": {"metadata": metadata}, "kubeconfig": api.kubeconfig}
+        there = {"manifest": {"metadata": METADATA}, "kubeconfig": api.kubeconfig}
         (change,) = ClaimHandler().diff(there, there, Row())
         assert change.drift
         assert not change.replace
-        api.says("GET", path, {"metadata": metadata})
+        api.says("GET", path, {"metadata": METADATA})
         assert ClaimHandler().diff(there, there, Row()) == []
 
 
@@ -48,17 +47,21 @@ def test_a_cluster_that_does_not_answer_has_lost_no_claim(state: dict[str, Any])
     assert ClaimHandler().diff(state, state, Row()) == []
 
 
-def test_a_claim_of_another_class_is_another_one_and_a_size_grows_in_place() -> None:
-    one = claim_of("10Gi", "ReadWriteOnce", None)
-    changes = {
-        "size": ClaimHandler().diff(one, claim_of("20Gi", "ReadWriteOnce", None), Row()),
-        "class": ClaimHandler().diff(one, claim_of("10Gi", "ReadWriteOnce", "nfs"), Row()),
-        "mode": ClaimHandler().diff(one, claim_of("10Gi", "ReadWriteMany", None), Row()),
-    }
-    replaced = {name: any(each.replace for each in found) for name, found in changes.items()}
-    assert replaced == {"size": False, "class": True, "mode": True}
-
-
-def claim_of(size: str, mode: str, storage_class: str | None) -> dict[str, Any]:
-    made = volumes.claim(KEPT_CLAIM, "slipway-jobs", size, mode=mode, storage_class=storage_class)
+def claim_of(size: str = "10Gi", **others: Any) -> dict[str, Any]:
+    made = volumes.claim(KEPT_CLAIM, "slipway-jobs", size, **others)
     return {"manifest": made, "kubeconfig": "k"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "replaced"),
+    [
+        ({"size": "20Gi"}, False),
+        ({"storage_class": "nfs"}, True),
+        ({"mode": "ReadWriteMany"}, True),
+    ],
+)
+def test_a_claim_of_another_class_is_another_one_and_a_size_grows_in_place(
+    changed: dict[str, Any], replaced: bool
+) -> None:
+    changes = ClaimHandler().diff(claim_of(), claim_of(**changed), Row())
+    assert any(each.replace for each in changes) is replaced

@@ -2,20 +2,18 @@
 
 import copy
 import json
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import MagicMock
+from unittest.mock import MagicMock, call
 
 import pytest
 from kubernetes.client.exceptions import ApiException
 
 from core.handler import UNKNOWN
 from jobs.config import CATALOG
-from jobs.model.job import TrainingJob
 from jobs.model.names import RUN_LABEL
 from jobs.model.places import VOLUME_URL
 from jobs.plan import TrainingCost
@@ -31,17 +29,10 @@ from tests.unit.row import Row
 
 
 @dataclass
-class Quiet:
-    """A context that nobody reads."""
+class Quiet(Row):
+    """The row of the run of a job `mine`, whether anybody reads it or not."""
 
     urn: str = "urn:pulumi:dev::slipway::slipway:jobs:PyTorchJob::mine"
-    cancelled: threading.Event = field(default_factory=threading.Event)
-
-    def status(self, message: str) -> None: ...
-
-    def info(self, message: str) -> None: ...
-
-    def warn(self, message: str) -> None: ...
 
 
 @pytest.fixture(autouse=True)
@@ -74,50 +65,35 @@ def changed(path: str, value: object) -> dict[str, Any]:
     return inputs
 
 
-def test_a_run_that_succeeded_is_left_alone() -> None:
-    assert diff(INPUTS) == {}
-
-
 @pytest.mark.parametrize("state", ["Failed", "TimedOut", "CannotStart"])
 def test_a_run_that_did_not_succeed_is_trained_again_by_a_plain_up(state: str) -> None:
     assert diff(INPUTS, {"state": state}) == {"result": True}
 
 
 @pytest.mark.parametrize(
-    ("path", "value"),
+    ("path", "value", "trains"),
     [
-        ("job/workers", 2),
-        ("job/restartPolicy", "Never"),
-        ("job/env", {"A": "1"}),
-        ("image", "localhost/slipway-trainer:2"),
-        ("namespace", "other"),
+        ("job/workers", 2, True),
+        ("job/restartPolicy", "Never", True),
+        ("job/env", {"A": "1"}, True),
+        ("image", "localhost/slipway-trainer:2", True),
+        ("image", UNKNOWN, True),
+        ("namespace", "other", True),
+        ("job/labels", {"team": "vision"}, False),
+        ("job/annotations", {"note": "x"}, False),
+        ("job/ttlSecondsAfterFinished", 60, False),
+        ("job/backoffLimit", 5, False),
+        ("job/timeout", 60, False),
+        ("job/pullSecrets", ["registry"], False),
+        ("place", "abfs://files/slipway", False),
+        ("tracking", {"kind": "wandb"}, False),
+        ("kubeconfig", "renewed", False),
     ],
 )
-def test_what_can_alter_the_result_trains_again(path: str, value: object) -> None:
-    found = diff(changed(path, value))
-    assert found
-    assert all(found.values())
-    assert all(each.startswith(path.replace("/", ".")) for each in found)
-
-
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        ("job/labels", {"team": "vision"}),
-        ("job/annotations", {"note": "x"}),
-        ("job/ttlSecondsAfterFinished", 60),
-        ("job/backoffLimit", 5),
-        ("job/timeout", 60),
-        ("job/pullSecrets", ["registry"]),
-        ("place", "abfs://files/slipway"),
-        ("tracking", {"kind": "wandb"}),
-        ("kubeconfig", "renewed"),
-    ],
-)
-def test_what_cannot_alter_the_result_is_changed_in_place(path: str, value: object) -> None:
-    found = diff(changed(path, value))
-    assert len(found) == 1
-    assert not any(found.values())
+def test_what_can_alter_the_result_trains_again(path: str, value: object, trains: bool) -> None:
+    """All else is changed in place."""
+    [(found, replaces)] = diff(changed(path, value)).items()
+    assert (found.startswith(path.replace("/", ".")), replaces) == (True, trains)
 
 
 RUNNING = {"state": "Running", "run_id": "mine-1"}
@@ -149,8 +125,7 @@ def test_a_waiter_has_the_run_if_made(ledger: MagicMock, monkeypatch: pytest.Mon
     left, waited = RunResult(state="Running"), RunResult(state="Succeeded", duration_seconds=1)
     monkeypatch.setattr(Training, "to_the_end", lambda _: waited)
     ledger.follow.return_value = left
-    row = Row("urn:pulumi:dev::slipway::slipway:jobs:PyTorchJob::mine")
-    inputs = {**INPUTS, "waiter": "image"}
+    row, inputs = Quiet(), {**INPUTS, "waiter": "image"}
     assert PyTorchJobHandler().create(inputs, row)[1]["result"]["state"] == "Running"
     run, *others = ledger.begin.call_args.args
     assert others == [SUBMISSION.digest(), "image", None]
@@ -158,10 +133,6 @@ def test_a_waiter_has_the_run_if_made(ledger: MagicMock, monkeypatch: pytest.Mon
     ledger.begin.side_effect = ApiException(status=403, reason="may not create roles")
     assert PyTorchJobHandler().create(inputs, row)[1]["result"]["state"] == "Succeeded"
     assert "waiting here, as creating a waiter was refused: 403 may not create roles" in row.said
-
-
-def test_an_image_that_is_not_known_yet_trains_again() -> None:
-    assert set(diff({**INPUTS, "image": UNKNOWN}).values()) == {True}
 
 
 def test_a_refresh_keeps_the_result_without_asking_the_cluster() -> None:
@@ -172,11 +143,8 @@ def test_a_refresh_keeps_the_result_without_asking_the_cluster() -> None:
 COST: dict[str, Any] = {"fewest": 1, "nodes": 2.0, "hourly": 1.8, "currency": "USD"}
 
 
-def test_another_price_is_no_change() -> None:
-    assert diff({**INPUTS, "cost": COST}) == {}
-
-
 def test_a_change_that_trains_again_says_what_that_costs() -> None:
+    assert diff({**INPUTS, "cost": COST}) == {}, "another price is no change"
     row = Row()
     state = {**INPUTS, "result": {**SUCCEEDED, "duration_seconds": 600.4}}
     PyTorchJobHandler().diff(state, {**changed("job/timeout", 60), "cost": COST}, row)
@@ -188,38 +156,52 @@ def test_a_change_that_trains_again_says_what_that_costs() -> None:
     assert trains.endswith(told)
 
 
-def test_the_wait_knows_limit_and_price(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@dataclass
+class Waited:
+    """What the waits of runs that succeed at once were given, and what was kept before."""
+
+    archive: Archive
+    given: list[Any] = field(default_factory=list)
+    before: list[Record] = field(default_factory=list)
+
+    def __call__(self, *values: Any) -> "Waited":
+        self.given.append(values)
+        return self
+
+    def to_the_end(self) -> RunResult:
+        self.before += History(self.archive).records()
+        return RunResult(state="Succeeded", duration_seconds=1)
+
+
+SUBMITTED = "2026-01-01T00:00:00Z"
+
+
+@pytest.fixture
+def waited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Waited:
+    made = Waited(Archive(tmp_path))
+    metadata = {"labels": {RUN_LABEL: "mine-1"}, "creationTimestamp": SUBMITTED}
+    monkeypatch.setattr(train, "submit", lambda *_, **__: {"metadata": metadata})
+    monkeypatch.setattr(train, "Wait", made)
+    monkeypatch.setattr(lifecycle, "archive", MagicMock(of_urn=lambda _: made.archive))
+    return made
+
+
+def test_the_wait_knows_limit_and_price(waited: Waited) -> None:
     """Otherwise GPUs that idle could not be told with their price."""
-    given: list[tuple[TrainingJob, TrainingCost | None]] = []
-
-    class Waited:
-        def __init__(self, *values: Any) -> None:
-            given.append((values[2], values[5]))
-
-        def to_the_end(self) -> RunResult:
-            return RunResult(state="Succeeded", duration_seconds=1)
-
-    labelled = {"metadata": {"labels": {RUN_LABEL: "mine-1"}}}
-    monkeypatch.setattr(train, "submit", lambda *_, **__: labelled)
-    monkeypatch.setattr(train, "Wait", Waited)
-    monkeypatch.setattr(lifecycle, "archive", MagicMock(of_urn=lambda _: Archive(tmp_path)))
     watched = {**changed("job/minGpuUtilization", 20), "cost": COST}
     watched["job"] |= {"gpus": 1}
     for inputs in (dict(INPUTS), watched):
         PyTorchJobHandler().create(inputs, Quiet())
-    (plain, nothing), (limited, cost) = given
+    (plain, nothing), (limited, cost) = ((given[2], given[5]) for given in waited.given)
     assert (plain.min_gpu_utilization, nothing) == (None, None)
     assert (limited.timeout, limited.start_timeout, limited.min_gpu_utilization) == (86400, 300, 20)
     assert cost == TrainingCost(**COST)
 
 
-SUCCESS = {**SUCCEEDED, "run_id": "run-1"}
-
-
 @pytest.mark.parametrize(
     ("result", "last"),
     [
-        (SUCCESS, "run-1"),
+        ({**SUCCEEDED, "run_id": "run-1"}, "run-1"),
         ({"state": "Failed", "run_id": "run-1", "last_succeeded": "run-0"}, "run-0"),
         ({"state": "CannotStart", "last_succeeded": "run-0"}, "run-0"),
         ({"state": "Failed", "run_id": "run-1"}, None),
@@ -229,39 +211,30 @@ def test_a_run_that_takes_the_place_of_another_knows_the_last_success_by_the_sta
     result: dict[str, Any], last: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So it is the same whichever machine runs `up`."""
-    submitted_last: list[str | None] = []
-
-    def end(training: Training) -> RunResult:
-        submitted_last.append(training.submission.succeeded)
-        return RunResult(state="Failed")
-
-    monkeypatch.setattr(Training, "to_the_end", end)
+    end = MagicMock(return_value=RunResult(state="Failed"))
+    monkeypatch.setattr(Training, "to_the_end", lambda training: end(training.submission.succeeded))
     monkeypatch.setattr(lifecycle, "remove", lambda *_: None)
     monkeypatch.setattr(lifecycle, "archive", MagicMock())
     handler = PyTorchJobHandler()
     handler.delete({**INPUTS, "result": result}, Quiet())
     handler.create(dict(INPUTS), Quiet())
     handler.create(dict(INPUTS), Quiet(urn="of another job"))
-    assert submitted_last == [last, None]
+    assert end.call_args_list == [call(last), call(None)]
 
 
 @pytest.mark.parametrize("state", ["Succeeded", "Failed"])
 def test_a_webhook_gets_only_the_end_of_an_awaited_run(
     state: State, monkeypatch: pytest.MonkeyPatch, ledger: MagicMock
 ) -> None:
-    result, posted = RunResult(state=state, run_id="mine-1", duration_seconds=1), list[Any]()
-
-    def post(*sent: Any) -> int:
-        posted.append(sent)
-        return 204
-
+    result, post = RunResult(state=state, run_id="mine-1", duration_seconds=1), MagicMock()
+    post.return_value = 204
     monkeypatch.setattr(Training, "to_the_end", lambda _: result)
     monkeypatch.setattr(notify, "_post", post)
     ledger.name = "mine"
     hook = {"url": "https://hidden", "on": ["failed", "succeeded"], "stack": "of mine"}
     given = {**INPUTS, "hook": hook}
     _, outputs = PyTorchJobHandler().create(given, Quiet())
-    [(url, body, _)] = posted
+    url, body, _ = post.call_args.args
     assert url == "https://hidden"
     said = json.loads(body)
     assert (said["id"], said["job"], said["stack"]) == (f"mine-1/{state}", "mine", "of mine")
@@ -272,29 +245,13 @@ def test_a_webhook_gets_only_the_end_of_an_awaited_run(
         [] if state == "Succeeded" else ["result"]
     )
     handler.update({**INPUTS, **outputs}, given, Quiet())
-    assert len(posted) == 1
+    post.assert_called_once()
 
 
-def test_a_run_is_kept_before_and_after(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    remembered: list[object] = []
-
-    class Waited:
-        def __init__(self, *_given: object) -> None: ...
-
-        def to_the_end(self) -> RunResult:
-            remembered.extend(History(kept).records())
-            return RunResult(state="Succeeded", duration_seconds=1)
-
-    kept = Archive(tmp_path)
-    made = "2026-01-01T00:00:00Z"
-    labelled = {"metadata": {"labels": {RUN_LABEL: "mine-1"}, "creationTimestamp": made}}
-    monkeypatch.setattr(train, "submit", lambda *_, **__: labelled)
-    monkeypatch.setattr(train, "Wait", Waited)
-    monkeypatch.setattr(lifecycle, "archive", MagicMock(of_urn=lambda _: kept))
+def test_a_run_is_kept_before_and_after(waited: Waited) -> None:
     _, outputs = PyTorchJobHandler().create(dict(INPUTS), Quiet())
-    [before], [after] = remembered, History(kept).records()
-    assert isinstance(before, Record)
-    assert (before.run_id, before.submitted, before.result) == ("mine-1", made, None)
+    [before], [after] = waited.before, History(waited.archive).records()
+    assert (before.run_id, before.submitted, before.result) == ("mine-1", SUBMITTED, None)
     assert before.provenance["image"] == IMAGE
     assert before.provenance["settings"]["epochs"] == 1
     assert after.result == outputs["result"]
@@ -328,7 +285,7 @@ def test_a_renamed_job_takes_its_logs(tmp_path: Path, monkeypatch: pytest.Monkey
     History(of_job("dev", "first")).begin(Record(run_id="first-1", submitted=""))
     now = changed("job/name", "third")
     now["job"]["was"] = ["first", "second"]
-    row = Row("urn:pulumi:dev::slipway::slipway:jobs:PyTorchJob::third")
+    row = Quiet("urn:pulumi:dev::slipway::slipway:jobs:PyTorchJob::third")
     assert PyTorchJobHandler().update(before, now, row) == {"result": SUCCEEDED}
     assert removed == ["first"]
     assert [each.run_id for each in History(of_job("dev", "third")).records()] == ["first-1"]

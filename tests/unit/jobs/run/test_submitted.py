@@ -1,12 +1,13 @@
 """What a preview shows, what the API server judges and what is submitted are one object.
 
-And what another value of a field does to it is what the field's type says.
+And what another value of a field does to it is what the field's type says, but for what a user or
+Kueue has set of a live job.
 """
 
 import json
 import re
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
@@ -20,11 +21,11 @@ from jobs.model.fields import Effect
 from jobs.model.job import EFFECTS, TrainingJob
 from jobs.model.manifest import checkpoint_key, manifest
 from jobs.model.places import VOLUME_URL
-from jobs.model.pytorchjob import templates
+from jobs.model.pytorchjob import QUEUE_LABEL, templates
 from jobs.model.submission import Submission
 from jobs.records.history import provenance
 from jobs.run.lifecycle import PyTorchJobHandler
-from jobs.run.patch import CHANGEABLE, Parts
+from jobs.run.patch import CHANGEABLE, Parts, patch_in_place
 from jobs.run.preview import validate_admission
 from jobs.run.submit import submit
 from tests.unit.fake_api import FakeApi, served
@@ -59,13 +60,15 @@ def documented_values() -> dict[str, list[Any]]:
 VALUES = documented_values()
 
 
+def from_engine(submission: Submission) -> dict[str, Any]:
+    known = {**submission.inputs(), "kubeconfig": "k"}
+    return plain_map(wrap_map(json.loads(json.dumps(known))))
+
+
 def inputs_of(name: str, declared: dict[str, Any]) -> dict[str, Any] | None:
     """Return a run's inputs as they come from the engine; None for what is no job."""
     job = declare(name, declared, name)
-    if not isinstance(job, TrainingJob):
-        return None
-    known = {**submitted(job, place=VOLUME_URL).inputs(), "kubeconfig": "k"}
-    return plain_map(wrap_map(json.loads(json.dumps(known))))
+    return from_engine(submitted(job, place=VOLUME_URL)) if isinstance(job, TrainingJob) else None
 
 
 def unchangeable(value: Any, parts: Parts | None = CHANGEABLE) -> Any:
@@ -102,31 +105,29 @@ def test_another_value_of_a_field_does_what_its_type_says(field: str) -> None:
     assert judged > 0
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+_SOME = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+
+
+@_SOME
 @given(job=jobs)
 def test_a_renamed_job_trains_nothing_and_keeps_its_volumes(job: TrainingJob) -> None:
-    """A renamed job keeps its result, logs, volumes and checkpoints, and trains nothing."""
     before = submitted(job, place=VOLUME_URL)
     now = submitted(replace(job, name="renamed", was=(job.name,)), place=VOLUME_URL)
     assert before.digest() == now.digest()
     assert checkpoint_key(before) == checkpoint_key(now)
-    volumes = [
+    volumes, renamed = (
         [pod["spec"]["volumes"] for pod in templates(manifest(each)).values()]
         for each in (before, now)
-    ]
-    assert volumes[0] == volumes[1]
-    state, inputs = (
-        plain_map(wrap_map(json.loads(json.dumps({**each.inputs(), "kubeconfig": "k"}))))
-        for each in (before, now)
     )
-    row = Row()
+    assert volumes == renamed
+    state, inputs, row = from_engine(before), from_engine(now), Row()
     changes = PyTorchJobHandler().diff({**state, "result": {"state": "Succeeded"}}, inputs, row)
     assert {change.path for change in changes} >= {"job.name"}
     assert not any(change.replace for change in changes)
     assert row.said[0].endswith("; nothing is trained")
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@_SOME
 @given(job=jobs)
 def test_the_api_server_judges_what_is_submitted(job: TrainingJob) -> None:
     artifacts = {name: {"url": "u", "sha256": "5" * 64} for name in job.inputs}
@@ -136,15 +137,41 @@ def test_the_api_server_judges_what_is_submitted(job: TrainingJob) -> None:
         api.says("POST", _JOBS, {}, 201)
         inputs = {**submission.inputs(), "kubeconfig": api.kubeconfig}
         validate_admission(inputs)
-        submit(
-            JobApi.connect(api.kubeconfig, "slipway-jobs", job.name),
-            submission,
-            provenance(inputs),
-            Row(),
-        )
+        client = JobApi.connect(api.kubeconfig, "slipway-jobs", job.name)
+        submit(client, submission, provenance(inputs), Row())
     judged, made = (body for method, _, body in api.asked if method == "POST")
     for label in _OF_THE_RUN:
         del made["metadata"]["labels"][label]
     for role in made["spec"]["pytorchReplicaSpecs"].values():
         del role["template"]["metadata"]["labels"]["slipway.dev/run"]
     assert judged == made
+
+
+class Live:
+    """A job that takes patches, and has no pods."""
+
+    def __init__(self) -> None:
+        self.patches: list[dict[str, Any]] = []
+
+    def pods(self) -> list[dict[str, Any]]:
+        return []
+
+    def patch(self, change: dict[str, Any]) -> None:
+        self.patches.append(change)
+
+
+@_SOME
+@given(before=jobs, now=jobs)
+def test_no_change_resumes_or_moves_a_suspended_job(before: TrainingJob, now: TrainingJob) -> None:
+    """Kueue refuses to change the label of a job that is not suspended: all else would fail."""
+    old, new = (manifest(submitted(each)) for each in (before, now))
+    for queue, each in (("a", old), ("b", new)):
+        each["metadata"]["labels"][QUEUE_LABEL] = queue
+    existing = manifest(submitted(before))
+    existing["spec"]["runPolicy"]["suspend"] = True
+    live = Live()
+    patch_in_place(cast("JobApi", live), old, new)
+    patch_in_place(cast("JobApi", live), existing, new, removing=False)
+    for change in live.patches:
+        assert "suspend" not in change.get("spec", {}).get("runPolicy", {})
+        assert QUEUE_LABEL not in change.get("metadata", {}).get("labels", {})

@@ -22,6 +22,7 @@ from scripts.cli.state import JobState, StackState
 from scripts.cli.terminal import CommandError
 from tests.unit.archived_run import remembered
 from tests.unit.jobs_declared import submitted
+from tests.unit.shell_program import shell_program
 
 KEPT = f"{VOLUME_URL}/outputs/mine"
 LISTED = {"artifacts.json": {"url": f"{KEPT}/mine-1/artifacts.json", "sha256": "0", "bytes": 1}}
@@ -183,9 +184,7 @@ def test_the_last_run_that_succeeded_is_the_one_that_was_judged_so(
 
 def reads(directory: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> list[str]:
     """Return the names in the tar that a kubectl of this script prints."""
-    program = directory / "kubectl"
-    program.write_text(f"#!/bin/sh\n{script}\n")
-    program.chmod(0o755)
+    program = shell_program(directory / "kubectl", script)
     monkeypatch.setattr(toolchain, "path", lambda _name: program)
     metadata = {"metadata": {"name": "fetch-mine", "namespace": "n"}}
     with TemporaryFile() as fetched:

@@ -75,7 +75,7 @@ def changed(declared: Declare, root: Path) -> Declare:
 
 
 @pytest.fixture
-def found(monkeypatch: pytest.MonkeyPatch) -> Callable[[Found], None]:
+def there_is(monkeypatch: pytest.MonkeyPatch) -> Callable[[Found], None]:
     """Return what lets an existing cluster of any kubeconfig have what a test says."""
     choice = Choice("work", "https://a.example:6443", "config", "a kubeconfig")
     monkeypatch.setattr(existing, "choose", lambda *_: choice)

@@ -300,10 +300,22 @@ def templates(run: Declared) -> dict[str, Mapping[str, Any]]:
     return pytorchjob.templates(manifest(run))
 
 
+def pod(run: Declared) -> Mapping[str, Any]:
+    """Return the pod of rank 0."""
+    found: Mapping[str, Any] = next(iter(templates(run).values()))["spec"]
+    return found
+
+
+def container(run: Declared) -> Mapping[str, Any]:
+    """Return the only container of rank 0's pod."""
+    found: Mapping[str, Any]
+    (found,) = pod(run)["containers"]
+    return found
+
+
 def variables(run: Declared) -> dict[str, Any]:
     """Return the values of rank 0's environment variables; None for those of a Secret."""
-    (container,) = next(iter(templates(run).values()))["spec"]["containers"]
-    return {each["name"]: each.get("value") for each in container["env"]}
+    return {each["name"]: each.get("value") for each in container(run)["env"]}
 
 
 def secret(value: Any) -> dict[str, Any]:

@@ -63,14 +63,6 @@ def test_a_preview_shows_costs_only_for_paid_pools(
         assert ("GPU" in line) == (pool.gpus > 0)
 
 
-def test_azures_stack_has_all_prices(said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    (template,) = (each for each in STACKS if each.stem == "azure")
-    previewed(template, monkeypatch)
-    assert "no price for such" not in said[0]
-    assert "total: USD " in said[0]
-    assert "https://" in said[0]
-
-
 def test_a_preview_refuses_a_job_that_may_cost_more_than_its_max_cost(
     said: list[str], changed: Declare
 ) -> None:

@@ -3,7 +3,6 @@
 import base64
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +15,16 @@ from tests.program.declared import Declare, Program, secret, templates
 JOB, READY = "slipway:jobs:PyTorchJob", "slipway:infra:OperatorReady"
 SECRET = "kubernetes:core/v1:Secret"
 PROVIDER = "pulumi:providers:kubernetes"
-IMAGES = {
-    "trainer": "example.org/trainer:1",
-    "trainingOperator": "example.org/operator:1",
-    "tcpWait": "example.org/wait:1",
-}
+IMAGES = {name: f"example.org/{name}:1" for name in ("trainer", "trainingOperator", "tcpWait")}
 OPERATOR = Deployed("kubeflow", "training-operator", "example.org/training-operator:v1.9.2")
 
 
 @pytest.fixture
-def declaring(declared: Declare, found: Callable[[Found], None]) -> Declare:
+def declaring(declared: Declare, there_is: Callable[[Found], None]) -> Declare:
     """Run the program on a cluster where the first argument is what there is."""
 
     def run(there: Found, **said: Any) -> Program:
-        found(there)
+        there_is(there)
         cluster = {"kind": "kubeconfig", "context": "work", "images": IMAGES, **said}
         return declared("mine", cluster=cluster, jobs={"mnist-gloo": {}})
 
@@ -76,12 +71,8 @@ def test_in_an_existing_namespace_the_network_policy_selects_only_slipways_pods(
 
 def test_the_gate_knows_whose_operator_it_waits_for(declaring: Declare) -> None:
     ready = declaring(THEIRS, namespace="team-a").one(READY).inputs
-    assert ready["existing"] == {
-        "version": "1.9.2",
-        "namespace": "kubeflow",
-        "deployment": "training-operator",
-        "judges": True,
-    }
+    place = {"namespace": "kubeflow", "deployment": "training-operator"}
+    assert ready["existing"] == {"version": "1.9.2", **place, "judges": True}
     assert ready["shared"] is True
     assert ready["jobNamespace"] == "team-a"
     assert "deployment" not in ready
@@ -96,19 +87,18 @@ def test_an_existing_operators_namespace_admits_the_init_container(declaring: De
 
 
 def test_a_missing_operator_is_installed_with_the_stacks_mark(declaring: Declare) -> None:
+    (account,) = declaring(THEIRS, namespace="team-a").of("kubernetes:core/v1:ServiceAccount")
     program = declaring(Found(deployed=()))
     definition = "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"
     unique = [*program.of("kubernetes:core/v1:Namespace"), program.one(definition)]
-    assert {each.name for each in unique} == {
-        "slipway-jobs",
-        "kubeflow",
-        "pytorchjobs.kubeflow.org",
-    }
-    for each in unique:
+    names = {each.name for each in unique}
+    assert names == {"slipway-jobs", "kubeflow", "pytorchjobs.kubeflow.org"}
+    deployment = program.one("kubernetes:apps/v1:Deployment")
+    for each in (*unique, deployment, account):
         mark = each.inputs["metadata"]["annotations"]["slipway.dev/stack"]
         assert mark.endswith("/mine"), each.urn
-    containers = program.one("kubernetes:apps/v1:Deployment").inputs["spec"]["template"]["spec"]
-    assert [each["image"] for each in containers["containers"]] == [IMAGES["trainingOperator"]]
+    containers = deployment.inputs["spec"]["template"]["spec"]["containers"]
+    assert [each["image"] for each in containers] == [IMAGES["trainingOperator"]]
 
 
 def test_a_binding_comes_after_its_role(declaring: Declare) -> None:
@@ -146,39 +136,6 @@ def test_what_can_not_be_used_is_refused_before_anything_is_declared(
     assert made == []
 
 
-@pytest.mark.parametrize("said", [{}, {"namespace": "slipway-jobs"}, {"namespace": "team-a"}])
-@pytest.mark.parametrize("operator", ["auto", "existing", "install"])
-def test_a_second_stack_beside_an_installed_operator_is_refused(
-    declaring: Declare, made: list[str], said: dict[str, str], operator: str
-) -> None:
-    others = dict.fromkeys(("slipway-jobs", "kubeflow"), "slipway/dev")
-    only = replace(OPERATOR, args=("--namespace=slipway-jobs",), made_by="slipway/dev")
-    found = Found(
-        serves=True,
-        made_by="slipway/dev",
-        deployed=(only,),
-        judged=True,
-        namespaces={**others, "team-a": None},
-    )
-    told = "only one stack can use that cluster: move this stack's jobs"
-    with pytest.raises(pulumi.RunError, match=told) as caught:
-        declaring(found, operator=operator, **said)
-    for harmful in ("import", "upsert", "set existing", "set it here", "cluster.namespace"):
-        assert harmful not in str(caught.value)
-    assert made == []
-
-
-def test_the_jobs_account_marks_whose_the_namespace_is(declaring: Declare) -> None:
-    (account,) = declaring(THEIRS, namespace="team-a").of("kubernetes:core/v1:ServiceAccount")
-    assert account.inputs["metadata"]["annotations"]["slipway.dev/stack"].endswith("/mine")
-
-
-def test_the_operators_deployment_bears_the_stacks_mark(declaring: Declare) -> None:
-    program = declaring(Found(deployed=()))
-    deployment = program.one("kubernetes:apps/v1:Deployment").inputs["metadata"]
-    assert deployment["annotations"]["slipway.dev/stack"].endswith("/mine")
-
-
 def test_nodes_pull_with_the_registrys_entry_alone(declaring: Declare, tmp_path: Path) -> None:
     entry = {"auth": base64.b64encode(b"puller:canary").decode()}
     other = {"auth": base64.b64encode(b"me:of-another").decode()}
@@ -188,10 +145,8 @@ def test_nodes_pull_with_the_registrys_entry_alone(declaring: Declare, tmp_path:
     registry = {"server": "registry.example:5000/team", "credentials": str(file)}
     program = declaring(Found(deployed=()), registry=registry)
     secrets = [each for each in program.of(SECRET) if each.name == "slipway-registry"]
-    assert {each.inputs["metadata"]["namespace"] for each in secrets} == {
-        "slipway-jobs",
-        "kubeflow",
-    }
+    places = {each.inputs["metadata"]["namespace"] for each in secrets}
+    assert places == {"slipway-jobs", "kubeflow"}
     for each in secrets:
         data = each.inputs["data"]
         assert data == secret(data["value"])
@@ -206,12 +161,3 @@ def test_where_the_registry_asks_for_no_login_there_is_no_secret(declaring: Decl
     assert program.of(SECRET) == []
     (account,) = program.of("kubernetes:core/v1:ServiceAccount")
     assert "imagePullSecrets" not in account.inputs
-
-
-def test_missing_credentials_name_their_setting(declaring: Declare, tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text("{}")
-    registry = {"server": "registry.example", "credentials": str(tmp_path / "config.json")}
-    with pytest.raises(
-        pulumi.RunError, match=r"slipway:cluster\.registry\.credentials: .*contains no login"
-    ):
-        declaring(THEIRS, namespace="team-a", registry=registry)

@@ -12,10 +12,9 @@ from tests.program import pretended
 from tests.program.declared import (
     OUTPUTS,
     Declare,
-    Declared,
     Program,
     manifest,
-    templates,
+    pod,
     variables,
 )
 
@@ -30,14 +29,9 @@ def having(declared: Declare, monkeypatch: pytest.MonkeyPatch) -> Declare:
     monkeypatch.setitem(kinds, "pretended", pretended.KIND)
 
     def run(job: str, said: Mapping[str, Any] = MappingProxyType({}), **settings: Any) -> Program:
-        return declared("test", cluster={"kind": "pretended", **settings}, jobs={job: said})
+        return declared("test", cluster={"kind": "pretended", **settings}, jobs={job: {**said}})
 
     return run
-
-
-def pod(run: Declared) -> dict[str, Any]:
-    found: dict[str, Any] = templates(run)["master"]["spec"]
-    return found
 
 
 def names(program: Program, kind: str) -> set[str]:
@@ -97,11 +91,6 @@ def test_the_least_gpu_utilization_is_an_input_where_it_is_set(having: Declare) 
 def test_the_image_with_cuda_is_made_only_for_jobs_with_gpus(having: Declare) -> None:
     assert names(having("mnist-gloo", nodes=1), IMAGE) == {"slipway-trainer"}
     assert names(having("mnist-nccl", nodes=1), IMAGE) == {"slipway-trainer-cuda"}
-
-
-def test_the_output_cuda_says_that_nothing_is_verified_and_why(having: Declare) -> None:
-    program = having("mnist-nccl")
-    assert program.outputs["cuda"] == {"state": "unverified", "reason": "nobody looked"}
 
 
 def test_a_job_on_a_gpu_verifies_it(having: Declare, monkeypatch: pytest.MonkeyPatch) -> None:

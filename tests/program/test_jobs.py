@@ -11,7 +11,16 @@ from pulumi.runtime import mocks
 from pulumi.runtime.proto import resource_pb2
 
 from tests.program import declared as mocked
-from tests.program.declared import Declare, Declared, Program, _Mocks, declare, secret, templates
+from tests.program.declared import (
+    Declare,
+    Declared,
+    Program,
+    _Mocks,
+    container,
+    declare,
+    pod,
+    secret,
+)
 
 RUN, GATE, IMAGE = "slipway:jobs:PyTorchJob", "slipway:jobs:Gate", "slipway:images:JobImage"
 TRAINER = "slipway:images:Image"
@@ -44,17 +53,6 @@ def program(tmp_path_factory: pytest.TempPathFactory, machine: pytest.MonkeyPatc
         "mnist-gloo": {"volumes": VOLUMES, "outputs": "file:///results"},
     }
     return declare({"cluster": {"kind": "embedded"}, "jobs": jobs}, machine)
-
-
-def pod(run: Declared) -> dict[str, Any]:
-    found: dict[str, Any] = templates(run)["master"]["spec"]
-    return found
-
-
-def container(run: Declared) -> dict[str, Any]:
-    (only,) = pod(run)["containers"]
-    found: dict[str, Any] = only
-    return found
 
 
 def script_of(program: Program) -> Declared:
@@ -116,13 +114,9 @@ def test_a_built_image_is_run_by_its_digest(program: Program) -> None:
 def test_packages_are_an_image_over_the_trainers(declared: Declare) -> None:
     listed = "tests/policy/scripts/requirements.txt"
     fetched = {"url": "https://pictures.example/all.tar", "sha256": "0" * 64}
-    program = declared(
-        jobs={
-            "mine": {"script": PLAIN, "requirements": listed, "data": fetched},
-            "other": {"script": PLAIN, "requirements": listed},
-            "plain": {"script": PLAIN},
-        }
-    )
+    other = {"script": PLAIN, "requirements": listed}
+    jobs = {"mine": {**other, "data": fetched}, "other": other, "plain": {"script": PLAIN}}
+    program = declared(jobs=jobs)
     image = program.one(IMAGE)  # which both share
     assert image.urn in program.one(RUN, "other").dependencies
     assert image.inputs["requirements"].endswith(listed)
@@ -166,11 +160,7 @@ def test_volumes_are_there_before_the_run_and_in_the_stacks_own_cluster(program:
 
 
 def test_what_is_in_the_namespace_of_the_jobs_comes_after_it(program: Program) -> None:
-    (namespace,) = (
-        each
-        for each in program.of("kubernetes:core/v1:Namespace")
-        if each.inputs["metadata"]["name"] == "slipway-jobs"
-    )
+    namespace = program.one("kubernetes:core/v1:Namespace", "slipway-jobs")
     for each in (script_of(program), *program.of(BOUND), *program.of(CLAIM)):
         assert namespace.urn in program.needs(each)
 
@@ -220,14 +210,9 @@ def test_jobs_that_do_not_fit_take_turn(declared: Declare, monkeypatch: pytest.M
 
 def test_a_job_starts_after_the_gates_of_those_that_it_needs(declared: Declare) -> None:
     taken = {"net": {"job": "b", "artifact": "net.pt"}}
-    program = declared(
-        jobs={
-            "d": {**TINY, "dependsOn": ["a"], "inputs": taken},
-            "a": TINY,
-            "b": {**TINY, "outputs": "abfs://results/b"},
-            "c": TINY,
-        }
-    )
+    last, storing = {"dependsOn": ["a"], "inputs": taken}, {"outputs": "abfs://results/b"}
+    jobs = {"d": {**TINY, **last}, "a": TINY, "b": {**TINY, **storing}, "c": TINY}
+    program = declared(jobs=jobs)
     assert runs_before(program, "d") == {"a", "b"}
     gates = {name: program.one(GATE, name).urn for name in ("a", "b")}
     assert set(gates.values()) <= program.needs(program.one(RUN, "d"))
@@ -241,12 +226,8 @@ def test_a_run_mounts_what_it_takes(declared: Declare, monkeypatch: pytest.Monke
     monkeypatch.setitem(mocked.OUTPUTS, RUN, {"result": left})
     results = {"results": {"size": "1Gi", "mountPath": "/results"}}
     taken = {"net": {"job": "train", "artifact": "net.pt"}}
-    program = declared(
-        jobs={
-            "train": {**TINY, "outputs": "file:///results", "volumes": results},
-            "evaluate": {**TINY, "inputs": taken},
-        }
-    )
+    train = {**TINY, "outputs": "file:///results", "volumes": results}
+    program = declared(jobs={"train": train, "evaluate": {**TINY, "inputs": taken}})
     run = program.one(RUN, "evaluate")
     assert run.inputs["artifacts"] == {"net": net}
     assert "artifacts" not in program.one(RUN, "train").inputs

@@ -38,11 +38,11 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture
-def elsewhere(declaring: Declaring, found: Callable[[Found], None]) -> Declaring:
+def elsewhere(declaring: Declaring, there_is: Callable[[Found], None]) -> Declaring:
     """Run the program on an existing cluster that has what the argument says."""
 
     def run(there: Found) -> Program:
-        found(there)
+        there_is(there)
         registry = {"server": "registry.example.internal/team"}
         return declaring({"kind": "kubeconfig", "context": "work", "registry": registry})
 
@@ -56,10 +56,8 @@ def test_one_nodes_jobs_keep_files_on_a_volume(declaring: Declaring, kind: dict[
     claim, job = program.one(CLAIM), program.one(JOB)
     assert claim.name == "slipway-kept"
     assert claim.inputs["manifest"]["metadata"]["namespace"] == "slipway-jobs"
-    assert claim.inputs["manifest"]["spec"] == {
-        "accessModes": ["ReadWriteOnce"],
-        "resources": {"requests": {"storage": "10Gi"}},
-    }
+    size = {"resources": {"requests": {"storage": "10Gi"}}}
+    assert claim.inputs["manifest"]["spec"] == {"accessModes": ["ReadWriteOnce"], **size}
     assert variables(job)["SLIPWAY_KEPT"] == VOLUME
     assert claim.urn in program.needs(job)
     assert not claim.request.retainOnDelete, "it goes with the stack"
@@ -87,11 +85,9 @@ def test_files_are_kept_where_all_nodes_reach_them(declaring: Declaring, said: l
     assert "slipway:outputs" in text
     shared = {"storageClass": "nfs", "accessMode": "ReadWriteMany", "size": "50Gi"}
     program = declaring(cluster, shared)
-    assert program.one(CLAIM).inputs["manifest"]["spec"] == {
-        "accessModes": ["ReadWriteMany"],
-        "storageClassName": "nfs",
-        "resources": {"requests": {"storage": "50Gi"}},
-    }
+    spec = {"accessModes": ["ReadWriteMany"], "storageClassName": "nfs"}
+    size = {"resources": {"requests": {"storage": "50Gi"}}}
+    assert program.one(CLAIM).inputs["manifest"]["spec"] == {**spec, **size}
     assert variables(program.one(JOB))["SLIPWAY_KEPT"] == VOLUME
 
 

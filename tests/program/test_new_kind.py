@@ -49,20 +49,16 @@ from clusters.nodes import GpuPool
 from core.fields import CONFIG
 from images.resource import helper_images
 
-
 @dataclass(frozen=True, config=CONFIG)
 class Settings:
     name: str
     nodes: int = 1
 
-
 def gpus(settings):
     return GpuPool(per_node=1, min_nodes=settings.nodes, labels={"pool": "gpu"})
 
-
 def capacity(settings):
     return Capacity(cpu=Decimal(8), memory=2**35, gpus=1, nodes=settings.nodes)
-
 
 def provision(settings):
     made = pulumi.CustomResource("slipway:clusters:MadeUp", settings.name, {"kubeconfig": None})
@@ -82,7 +78,6 @@ def provision(settings):
         gpus=gpus(settings),
     )
 
-
 def remains(settings, stack):
     return {"made-up clusters": [f"{settings.name} of {stack}: remove it"]}
 """,
@@ -93,15 +88,12 @@ from pathlib import Path
 from core.handler import Handler
 from images.targets.target import Target
 
-
 class MadeUpHandler(Handler):
     def create(self, inputs, context):
         return "it", {}
 
-
 def remove(directory: Path) -> None:
     directory.rmdir()
-
 
 @dataclass(frozen=True)
 class Shelf(Target):

@@ -49,12 +49,9 @@ def test_jobs_wait_for_the_tracking_server(tracked: Declare) -> None:
     assert ready.inputs["deployments"] == ["mlflow"]
     for needed in (program.one(DEPLOYMENT, "mlflow"), program.one(CLAIM, "slipway-tracking")):
         assert needed.urn in program.needs(ready)
-    assert job.inputs["tracking"] == {
-        "kind": "mlflow",
-        "url": "http://mlflow:5000",
-        "address": "http://localhost:5000",
-        "experiment": "mine/mnist-gloo",
-    }
+    place = {"url": "http://mlflow:5000", "address": "http://localhost:5000"}
+    expected = {"kind": "mlflow", "experiment": "mine/mnist-gloo", **place}
+    assert job.inputs["tracking"] == expected
 
 
 def test_postgresqls_password_is_made_once(tracked: Declare) -> None:
@@ -100,11 +97,11 @@ def test_its_volume_has_the_stacks_class(tracked: Declare) -> None:
 
 
 def test_a_preview_says_down_deletes_the_claim(
-    tracked: Declare, found: Callable[[Found], None], monkeypatch: pytest.MonkeyPatch
+    tracked: Declare, there_is: Callable[[Found], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     messages: list[str] = []
     monkeypatch.setattr(pulumi.log, "info", lambda text, *_, **__: messages.append(text))
-    found(Found(default_class=True, nodes=1))
+    there_is(Found(default_class=True, nodes=1))
     images = {"trainer": "example.org/trainer:1", "mlflow": "example.org/mlflow:1"}
     operator = {"trainingOperator": "example.org/op:1", "tcpWait": "example.org/wait:1"}
     cluster = {"kind": "kubeconfig", "context": "work", "images": {**images, **operator}}

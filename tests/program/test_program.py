@@ -116,14 +116,12 @@ def test_no_role_allows_exec_or_reads_secrets_of_jobs(program: Program) -> None:
 
 
 def test_accounts_of_the_job_namespace_mount_no_token(program: Program) -> None:
-    accounts = [
-        each
+    mounts = {
+        metadata(each)["name"]: each.inputs["automountServiceAccountToken"]
         for each in program.of("kubernetes:core/v1:ServiceAccount")
         if metadata(each)["namespace"] == "slipway-jobs"
-    ]
-    assert {metadata(each)["name"] for each in accounts} == {"slipway-job", "slipway-submitter"}
-    for each in accounts:
-        assert each.inputs["automountServiceAccountToken"] is False
+    }
+    assert mounts == {"slipway-job": False, "slipway-submitter": False}
 
 
 def test_jobs_run_as_an_account_that_is_bound_to_no_role(program: Program) -> None:

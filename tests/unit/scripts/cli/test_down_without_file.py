@@ -54,19 +54,15 @@ def provided(stack: str, checkout: Path) -> tuple[Mapping[str, Any], str]:
     return cluster, printed.getvalue().rstrip("\n")
 
 
-def test_the_settings_are_the_last_updates(checkout: Path, last: dict[str, Any]) -> None:
-    keep_state("gone")
-    last["gone"] = KUBECONFIG
-    cluster, printed = provided("gone", checkout)
-    assert cluster == KUBECONFIG
-    assert printed.startswith("Pulumi.gone.yaml is missing; using the settings")
-
-
-def test_the_repositorys_file_is_the_last_resort(checkout: Path, last: dict[str, Any]) -> None:
+def test_the_settings_are_the_last_updates_or_else_the_repositorys(
+    checkout: Path, last: dict[str, Any]
+) -> None:
     keep_state("kind")
     assert provided("kind", checkout)[0] == {"kind": "kind", "name": "from-template"}
     last["kind"] = KUBECONFIG
-    assert provided("kind", checkout)[0] == KUBECONFIG
+    cluster, printed = provided("kind", checkout)
+    assert cluster == KUBECONFIG
+    assert printed.startswith("Pulumi.kind.yaml is missing; using the settings")
 
 
 @pytest.mark.usefixtures("last")
@@ -92,15 +88,6 @@ def test_a_temporary_file_goes_after_a_failure(checkout: Path, last: dict[str, A
     with pytest.raises(KeyboardInterrupt), temporary_config("gone"):
         raise KeyboardInterrupt
     assert not (checkout / "Pulumi.gone.yaml").exists()
-
-
-@pytest.mark.usefixtures("checkout")
-def test_a_stack_with_neither_file_nor_state_is_none() -> None:
-    with (
-        pytest.raises(CommandError, match=r"There is no stack 'knid'\. Did you mean kind\?"),
-        temporary_config("knid"),
-    ):
-        pytest.fail("went on")
 
 
 def test_down_destroys_a_stack_whose_file_is_gone_and_looks_for_what_is_left_of_its_cluster(

@@ -67,17 +67,32 @@ def test_a_missed_limit_fails_the_command(run: Run, capsys: pytest.CaptureFixtur
     assert "an accuracy of 0.9, which is 0.05 less than its `minAccuracy` 0.95" in said
 
 
-def test_printed_numbers_are_found_by_metrics_and_a_command_starts_in_its_folder(run: Run) -> None:
-    code, result = run("counted")
-    assert code == 0
-    assert (result["loss"], result["accuracy"]) == (0.1667, 0.75)
-    assert result["epoch_metrics"] == {"loss": [0.5, 0.25, 0.1667]}
-
-
-def test_ranks_meet_at_the_masters_address_and_know_their_hosts(run: Run) -> None:
-    code, result = run("exchange")
-    assert code == 0
-    assert result["metrics"] == {"total": 3, "hosts": 3}
+@pytest.mark.parametrize(
+    ("name", "code", "expected"),
+    [
+        # Printed numbers are found by `metrics`, and a command starts in its folder.
+        (
+            *("counted", 0),
+            {"loss": 0.1667, "accuracy": 0.75, "epoch_metrics": {"loss": [0.5, 0.25, 0.1667]}},
+        ),
+        # Ranks meet at the master's address, and know their hosts.
+        ("exchange", 0, {"metrics": {"total": 3, "hosts": 3}}),
+        # A failure is traced back to the rank that took the others along.
+        (
+            *("follows", 1),
+            {
+                "reason": "rank 1 (follows-worker-0) exited with code 3",
+                "exit_codes": {"0": 1, "1": 3},
+            },
+        ),
+    ],
+)
+def test_a_program_has_the_result_that_it_has_in_a_cluster(
+    run: Run, name: str, code: int, expected: dict[str, Any]
+) -> None:
+    found, result = run(name)
+    assert found == code
+    assert {key: result.get(key) for key in expected} == expected
 
 
 def test_the_error_is_named_and_others_end(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,13 +109,6 @@ def test_the_error_is_named_and_others_end(run: Run, capsys: pytest.CaptureFixtu
     said = capsys.readouterr().err
     assert f"job fails ended Failed: {result['reason']}" in said
     assert "what to do: fix the program, then run it again" in said
-
-
-def test_a_failure_is_traced_back_to_the_rank_that_took_the_others_along(run: Run) -> None:
-    code, result = run("follows")
-    assert code == 1
-    assert result["reason"] == "rank 1 (follows-worker-0) exited with code 3"
-    assert result["exit_codes"] == {"0": 1, "1": 3}
 
 
 def test_a_run_ends_at_its_timeout_with_where_its_ranks_stood(

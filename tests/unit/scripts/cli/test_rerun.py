@@ -24,11 +24,6 @@ def test_a_run_is_found_by_its_name() -> None:
     assert run_urns(EXPORT) == {"mine": MINE["urn"], "other": OTHER["urn"]}
 
 
-@pytest.mark.parametrize("export", [{}, {"deployment": None}, {"deployment": {"resources": None}}])
-def test_a_stack_without_resources_has_no_runs(export: dict[str, Any]) -> None:
-    assert run_urns(export) == {}
-
-
 @pytest.mark.parametrize(
     ("export", "job", "words"),
     [

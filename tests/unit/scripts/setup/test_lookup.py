@@ -60,14 +60,11 @@ def test_every_program_that_will_not_do_is_named_with_what_would(program: Progra
     assert f"{new} is version 2.0.0" in reason
 
 
-def test_a_missing_program_is_not_on_path(program: Program) -> None:
-    program("bin/other", "1.1.5")
-    assert why(RUNC) == "not on PATH"
-
-
-def test_what_set_up_itself_puts_on_path_does_not_count(
+def test_what_is_missing_or_put_on_path_by_set_up_itself_is_not_on_path(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    program("bin/other", "1.1.5")
+    assert why(RUNC) == "not on PATH"
     program("slipway/bin/runc", "1.1.5")
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{CHECKOUT}/.venv/bin")
     assert why(RUNC) == "not on PATH"

@@ -63,10 +63,9 @@ def test_a_version_is_the_first_printed(said: str, version: str | None, tmp_path
     assert lookup.version_of(program, "--version") == version
 
 
-def test_a_program_that_does_not_run_has_no_version(tmp_path: Path) -> None:
+def test_a_program_that_hangs_or_does_not_run_has_no_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert lookup.version_of(tmp_path / "nothing") is None
-
-
-def test_a_hanging_program_has_no_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lookup, "_SECONDS", 0.2)
     assert lookup.version_of(shell_program(tmp_path / "program", "exec sleep 20")) is None

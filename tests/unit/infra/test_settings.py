@@ -227,6 +227,7 @@ def test_a_secret_that_a_job_names_is_kept_apart_from_the_job_and_is_not_shown()
 def test_an_unset_secret_is_refused_with_the_command_that_sets_it(
     name: str, others: dict[str, str], words: list[str]
 ) -> None:
+    """A key that is missing or not encrypted is refused with the command to type."""
     found = problems(configured(jobs=_with_secret(name), **others))
     assert [*found] == ["slipway:jobs.mnist-gloo.env.TOKEN.config"]
     (text,) = found.values()

@@ -24,7 +24,7 @@ from scripts.cli.config import cluster_of, ensure_own, jobs_of, settings_of
 from scripts.cli.recovery import recover
 from scripts.cli.terminal import CommandError
 from scripts.environment import backend
-from tests.unit.scripts.cli.kept_state import keep_state
+from tests.unit.scripts.cli.kept_state import keep_state, resource
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ class FakeCli:
     stack = "dev"
 
     def __init__(self, *pending: str) -> None:
-        resources = [{"urn": f"urn:pulumi:dev::slipway::x:y:Z::{name}"} for name in pending]
+        resources = [resource("x:y:Z", name) for name in pending]
         operations = [{"type": "creating", "resource": each} for each in resources]
         keep_state(pending_operations=operations)
         self.asked: list[tuple[str, ...]] = []

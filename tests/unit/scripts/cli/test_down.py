@@ -15,7 +15,7 @@ from clusters.kinds import CLUSTERS
 from core.paths import state_dir
 from scripts.cli import down
 from scripts.cli.backend import INTERRUPTED, lock_directory, state_file
-from tests.unit.scripts.cli.kept_state import keep_state
+from tests.unit.scripts.cli.kept_state import keep_state, resource
 
 EMBEDDED = {"kind": "embedded"}
 
@@ -140,7 +140,7 @@ def test_a_destroy_that_the_person_interrupted_is_not_gone_on_with(removed: list
 
 
 def test_a_protected_resource_keeps_the_cluster(removed: list[str]) -> None:
-    keep_state(resources=[{"urn": "urn:pulumi:dev::slipway::a:b:C::keep", "protect": True}])
+    keep_state(resources=[resource("a:b:C", "keep", protect=True)])
     cli = FakeCli(failing=[255])
     assert down._destroy(cli) == 255  # type: ignore[arg-type]
     assert removed == []

@@ -7,13 +7,7 @@ import pytest
 from scripts.cli import commands
 from scripts.cli.commands import run_urns
 from scripts.cli.terminal import CommandError
-
-_PREFIX = "urn:pulumi:dev::slipway"
-
-
-def resource(kind: str, name: str, **others: Any) -> dict[str, Any]:
-    return {"type": kind, "urn": f"{_PREFIX}::{kind}::{name}", **others}
-
+from tests.unit.scripts.cli.kept_state import resource
 
 MINE, OTHER = (resource("slipway:jobs:PyTorchJob", name) for name in ("mine", "other"))
 OLD = resource("slipway:jobs:PyTorchJob", "old", delete=True)

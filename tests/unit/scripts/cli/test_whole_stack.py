@@ -20,7 +20,7 @@ from scripts.cli.backend import Cli, exported, state_file
 from scripts.cli.init import init
 from scripts.cli.runs import results
 from scripts.cli.terminal import CommandError
-from tests.unit.scripts.cli.kept_state import keep_state
+from tests.unit.scripts.cli.kept_state import keep_state, resource
 
 JOBS = ("a", "b", "c")
 _PLAIN = {"--yes", "--skip-preview", "--suppress-outputs", "--suppress-progress"}
@@ -71,9 +71,7 @@ class Pulumi:
 
     def keep(self, jobs: set[str]) -> None:
         """Write the state that has these jobs' runs."""
-        urn = f"urn:pulumi:dev::x::{tokens.PYTORCH_JOB}::"
-        runs = [{"type": tokens.PYTORCH_JOB, "urn": f"{urn}{name}"} for name in sorted(jobs)]
-        keep_state(resources=runs)
+        keep_state(resources=[resource(tokens.PYTORCH_JOB, name) for name in sorted(jobs)])
 
 
 def nothing(*_given: object, **_options: object) -> Any:

@@ -23,6 +23,7 @@ from scripts.cli.state import JobState, StackState
 from scripts.cli.terminal import CommandError
 from tests.unit.archived_run import remembered
 from tests.unit.jobs_declared import submitted
+from tests.unit.scripts.cli.kept_state import resource
 from tests.unit.shell_program import shell_program
 
 KEPT = f"{VOLUME_URL}/outputs/mine"
@@ -146,7 +147,7 @@ def test_the_pod_has_the_stacks_volume_where_the_job_kept_its_files() -> None:
 def test_files_of_a_run_that_was_declared_until_november_2026_are_found(name: str) -> None:
     old = json.loads((CHECKOUT / "tests/unit/jobs/run/runs_of_bea3486.json").read_text())
     inputs = old["inputs"][name]
-    run = {"type": "slipway:jobs:PyTorchJob", "urn": f"::{name}", "inputs": inputs}
+    run = resource("slipway:jobs:PyTorchJob", name, inputs=inputs)
     known = StackState.from_export({"deployment": {"resources": [run]}}).jobs[name]
     assert known.kept == inputs["kept"]
     assert "slipway-kept" in str(reader_pod.manifest(known, "trainer:2")["spec"]["volumes"])

@@ -25,6 +25,7 @@ from scripts.cli.state import JobState, StackState
 from scripts.cli.terminal import CommandError
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.jobs_objects import RUNNING, ended, job, pod, waiting
+from tests.unit.scripts.cli.kept_state import resource
 
 JOB = "/apis/kubeflow.org/v1/namespaces/slipway-jobs/pytorchjobs/mine"
 PODS = "/api/v1/namespaces/slipway-jobs/pods"
@@ -338,14 +339,11 @@ SECRET = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270"
 
 def export(kubeconfig: str) -> dict[str, Any]:
     inputs = {"namespace": "slipway-jobs", "job": {"workers": 0}}
-    run = {"type": "slipway:jobs:PyTorchJob", "urn": "urn:pulumi:dev::slipway::t::mine"}
-    cluster = {
-        "type": "slipway:clusters:Embedded",
-        "urn": "urn:pulumi:dev::slipway::t::dev",
-        "outputs": {"kubeconfig": {**SECRET, "plaintext": json.dumps(kubeconfig)}},
-    }
     outputs = {"result": {"state": "Succeeded"}}
-    return {"deployment": {"resources": [cluster, {**run, "inputs": inputs, "outputs": outputs}]}}
+    run = resource("slipway:jobs:PyTorchJob", "mine", inputs=inputs, outputs=outputs)
+    known = {"kubeconfig": {**SECRET, "plaintext": json.dumps(kubeconfig)}}
+    cluster = resource("slipway:clusters:Embedded", "dev", outputs=known)
+    return {"deployment": {"resources": [cluster, run]}}
 
 
 @pytest.mark.parametrize(
@@ -379,9 +377,6 @@ def test_containers_of_others_and_without_a_replica_are_not_this_runs(api: FakeA
 
 
 def test_a_namespace_that_the_stack_has_not_made_is_known_by_the_gate_of_its_operator() -> None:
-    ready = {
-        "urn": "urn:pulumi:dev::slipway::slipway:infra:OperatorReady::training-operator",
-        "type": "slipway:infra:OperatorReady",
-        "inputs": {"jobNamespace": "team-a"},
-    }
+    inputs = {"jobNamespace": "team-a"}
+    ready = resource("slipway:infra:OperatorReady", "training-operator", inputs=inputs)
     assert StackState.from_export({"deployment": {"resources": [ready]}}).namespace == "team-a"

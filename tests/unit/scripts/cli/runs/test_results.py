@@ -24,6 +24,7 @@ from scripts.cli.state import StackState
 from scripts.cli.terminal import CommandError
 from tests.unit.archived_run import line, made
 from tests.unit.not_none import not_none
+from tests.unit.scripts.cli.kept_state import resource
 
 RUN, GATE = "slipway:jobs:PyTorchJob", "slipway:jobs:Gate"
 INPUTS = {"namespace": "slipway-jobs", "job": {"workers": 1}}
@@ -37,22 +38,17 @@ FAILURE = {
 }  # fmt: skip
 
 
-def urn(type_: str, name: str) -> str:
-    return f"urn:pulumi:dev::slipway::{type_}::{name}"
-
-
 def run(name: str, result: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
-    known = {"type": RUN, "urn": urn(RUN, name), "inputs": INPUTS}
-    return {**known, "outputs": {"result": result}, **fields}
+    return resource(RUN, name, inputs=INPUTS, outputs={"result": result}, **fields)
 
 
 def gate(name: str, result: Mapping[str, Any]) -> dict[str, Any]:
     inputs = {"job": name, "result": result, "minAccuracy": 0.5}
-    return {"type": GATE, "urn": urn(GATE, name), "inputs": inputs, "outputs": inputs}
+    return resource(GATE, name, inputs=inputs, outputs=inputs)
 
 
 def pending(name: str, type_: str = "creating") -> dict[str, Any]:
-    return {"type": type_, "resource": {"type": RUN, "urn": urn(RUN, name), "inputs": INPUTS}}
+    return {"type": type_, "resource": resource(RUN, name, inputs=INPUTS)}
 
 
 def state(*resources: dict[str, Any], pending: tuple[dict[str, Any], ...] = ()) -> StackState:
@@ -263,7 +259,7 @@ def test_results_show_where_the_files_are_and_how_to_fetch_them(place: str, wher
 
 def test_a_job_without_limits_has_passed_no_gate() -> None:
     inputs = {"job": "a", "result": SUCCESS}
-    empty = {"type": GATE, "urn": urn(GATE, "a"), "inputs": inputs, "outputs": inputs}
+    empty = resource(GATE, "a", inputs=inputs, outputs=inputs)
     listed = found(state(run("a", SUCCESS), empty))
     assert (listed["a"].gate, listed["a"].is_fine) == ("", True)
     assert printed(listed).splitlines()[1].split()[:3] == ["a", "Succeeded", "-"]

@@ -1,16 +1,22 @@
 """What the tests of whole programs share."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
+from clusters.kubeconfig import cluster as existing
+from clusters.kubeconfig.choice import Choice
+from clusters.kubeconfig.found import Found
 from clusters.nodes import Capacity
 from core.manifests import Manifest, read
 from tests.doubles import recorded_kubelogin
+from tests.program.declared import Declare, Program, _Mocks, declare
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -39,3 +45,47 @@ def _parsed(path: Path) -> Manifest:
 
 def _without_schemas(path: Path) -> Manifest:
     return deepcopy(_parsed(path))
+
+
+@pytest.fixture
+def declared(monkeypatch: pytest.MonkeyPatch) -> Declare:
+    """Return what runs the program on a stack's settings, on the embedded cluster unless said."""
+
+    def run(stack: str = "dev", **settings: Any) -> Program:
+        return declare({"cluster": {"kind": "embedded"}, **settings}, monkeypatch, stack=stack)
+
+    return run
+
+
+@pytest.fixture
+def changed(declared: Declare, root: Path) -> Declare:
+    """Return what runs the program with a template's settings of the cluster, some of them changed.
+
+    None leaves a setting out.
+    """
+
+    def run(stack: str, jobs: Any = None, **changes: Any) -> Program:
+        config = yaml.safe_load((root / f"stacks/{stack}.yaml").read_text())["config"]
+        cluster = config["slipway:cluster"] | changes
+        there = {key: each for key, each in cluster.items() if each is not None}
+        jobs = config["slipway:jobs"] if jobs is None else jobs
+        return declared(stack, cluster=there, jobs=jobs)
+
+    return run
+
+
+@pytest.fixture
+def there_is(monkeypatch: pytest.MonkeyPatch) -> Callable[[Found], None]:
+    """Return what lets an existing cluster of any kubeconfig have what a test says."""
+    choice = Choice("work", "https://a.example:6443", "config", "a kubeconfig")
+    monkeypatch.setattr(existing, "choose", lambda *_: choice)
+    monkeypatch.setattr(existing, "stack", lambda: "slipway/mine")
+    return lambda there: monkeypatch.setattr(existing, "look", lambda *_: there)
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The types of what the program has the engine make."""
+    types: list[str] = []
+    monkeypatch.setattr(_Mocks, "new_resource", lambda _self, args: types.append(args.typ))
+    return types

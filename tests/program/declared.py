@@ -43,7 +43,7 @@ users:
         --client-id, {"8" * 8}-client, --tenant-id, {"7" * 8}-tenant, --login, devicecode]
 """
 """A kubeconfig as AKS hands it out: the user types a code into a browser."""
-OUTPUTS: Mapping[str, Mapping[str, Any]] = {
+OUTPUTS: dict[str, Mapping[str, Any]] = {
     "slipway:clusters:Embedded": {
         "kubeconfig": "a kubeconfig",
         "containerdAddress": "/run/containerd.sock",
@@ -145,6 +145,10 @@ class Program:
         return found
 
 
+Declare = Callable[..., Program]
+"""What runs the program on settings that a test names."""
+
+
 class _Mocks(mocks.Mocks):
     def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]]]:
         if args.token in _ANSWERS:
@@ -209,11 +213,12 @@ def _loop() -> Iterator[None]:
 
 
 def declare(
-    template: Path,
+    settings: Path | Mapping[str, Any],
     monkeypatch: pytest.MonkeyPatch,
     secrets: Mapping[str, str] = MappingProxyType({}),
+    stack: str = "dev",
 ) -> Program:
-    """Run the program on the configuration in `template` and return what it declares.
+    """Run the program on a stack's file, or on settings by name, and return what it declares.
 
     `secrets` are those of the configuration, by their whole key.
 
@@ -223,11 +228,14 @@ def declare(
     # Imported late, as the language host does: the mocks have to be there first.
     from infra.program import main  # noqa: PLC0415
 
-    config = yaml.safe_load(template.read_text())["config"]
+    if isinstance(settings, Path):
+        config, stack = yaml.safe_load(settings.read_text())["config"], settings.stem
+    else:
+        config = {f"slipway:{key}": value for key, value in settings.items()}
     told = {key: json.dumps(value) for key, value in config.items()}
     monkeypatch.setenv("PULUMI_CONFIG", json.dumps({**told, **secrets}))
     monkeypatch.setenv("PULUMI_CONFIG_SECRET_KEYS", json.dumps([*secrets]))
-    return executed(main, template.stem)
+    return executed(main, stack)
 
 
 def executed(main: Callable[[], None], stack: str) -> Program:
@@ -292,10 +300,22 @@ def templates(run: Declared) -> dict[str, Mapping[str, Any]]:
     return pytorchjob.templates(manifest(run))
 
 
+def pod(run: Declared) -> Mapping[str, Any]:
+    """Return the pod of rank 0."""
+    found: Mapping[str, Any] = next(iter(templates(run).values()))["spec"]
+    return found
+
+
+def container(run: Declared) -> Mapping[str, Any]:
+    """Return the only container of rank 0's pod."""
+    found: Mapping[str, Any]
+    (found,) = pod(run)["containers"]
+    return found
+
+
 def variables(run: Declared) -> dict[str, Any]:
     """Return the values of rank 0's environment variables; None for those of a Secret."""
-    (container,) = next(iter(templates(run).values()))["spec"]["containers"]
-    return {each["name"]: each.get("value") for each in container["env"]}
+    return {each["name"]: each.get("value") for each in container(run)["env"]}
 
 
 def secret(value: Any) -> dict[str, Any]:

@@ -1,15 +1,13 @@
 """What clusters on Azure and on Azure Local have in common, as the program declares them."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pulumi
 import pytest
 import yaml
 
 from clusters.azure import checks
-from tests.program.declared import Declared, Program, declare, secret
+from tests.program.declared import Declare, Declared, Program, declare, secret
 
 before_update = checks.before_update
 STACKS = Path(__file__).resolve().parents[2] / "stacks"
@@ -29,30 +27,16 @@ def stack(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def declared(stack: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Program]:
-    """Return what runs the program with the template's settings, and with others for some."""
-
-    def run(**changes: Any) -> Program:
-        document = yaml.safe_load((STACKS / f"{stack}.yaml").read_text())
-        document["config"]["slipway:cluster"] |= {"subscription": ME, **changes}
-        path = tmp_path / f"{stack}.yaml"
-        path.write_text(yaml.safe_dump(document, sort_keys=False))
-        return declare(path, monkeypatch)
-
-    return run
-
-
-@pytest.fixture
-def program(declared: Callable[..., Program]) -> Program:
-    return declared()
+def program(stack: str, changed: Declare) -> Program:
+    return changed(stack, subscription=ME)
 
 
 def azure(program: Program) -> list[Declared]:
     return [each for each in program.resources if each.type.startswith("azure-native:")]
 
 
-def test_resources_use_the_configured_subscription(declared: Callable[..., Program]) -> None:
-    program = declared(tenant=ME)
+def test_resources_use_the_configured_subscription(changed: Declare, stack: str) -> None:
+    program = changed(stack, subscription=ME, tenant=ME)
     provider = program.one("pulumi:providers:azure-native")
     assert (provider.inputs["subscriptionId"], provider.inputs["tenantId"]) == (ME, ME)
     assert azure(program)
@@ -60,8 +44,8 @@ def test_resources_use_the_configured_subscription(declared: Callable[..., Progr
         assert each.provider.startswith(provider.urn), each.urn
 
 
-def test_production_is_protected(declared: Callable[..., Program], stack: str) -> None:
-    program = declared(production=True)
+def test_production_is_protected(changed: Declare, stack: str) -> None:
+    program = changed(stack, subscription=ME, production=True)
     # What is removed first, on the way to a stack that can be destroyed.
     assert [each.type for each in azure(program) if not each.protected] == [LOCK]
     lock = program.one(LOCK).inputs
@@ -73,8 +57,8 @@ def test_what_is_not_production_can_be_destroyed(program: Program) -> None:
     assert program.of(LOCK) == []
 
 
-def test_the_kubeconfig_logs_in_as_the_person(declared: Callable[..., Program]) -> None:
-    program = declared(tenant=ME)
+def test_the_kubeconfig_logs_in_as_the_person(changed: Declare, stack: str) -> None:
+    program = changed(stack, subscription=ME, tenant=ME)
     kubeconfig = program.one(KUBERNETES).inputs["kubeconfig"]
     assert kubeconfig == program.outputs["kubeconfig"] == secret(kubeconfig["value"])
     (user,) = yaml.safe_load(kubeconfig["value"])["users"]
@@ -84,8 +68,8 @@ def test_the_kubeconfig_logs_in_as_the_person(declared: Callable[..., Program]) 
     assert user["user"]["exec"]["args"][-2:] == ["--tenant-id", ME]
 
 
-def test_the_admin_kubeconfig_is_used_only_when_set(declared: Callable[..., Program]) -> None:
-    program = declared(adminKubeconfig=True)
+def test_the_admin_kubeconfig_is_used_only_when_set(changed: Declare, stack: str) -> None:
+    program = changed(stack, subscription=ME, adminKubeconfig=True)
     assert program.one(KUBERNETES).inputs["kubeconfig"] == secret("an admin's")
 
 

@@ -3,12 +3,10 @@
 import base64
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pulumi
 import pytest
-import yaml
 
 from infra.provider.engine import wrap, wrap_map
 from tests.program.declared import Program, constructed, declare, manifest, secret
@@ -40,13 +38,10 @@ def component() -> Program:
 
 
 def test_its_manifests_are_those_of_this_repositorys_program(
-    component: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    component: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A component declares what this repository's program does, in Python and YAML."""
-    file = tmp_path / "dev.yaml"
-    config = {f"slipway:{key}": value for key, value in SETTINGS.items()}
-    file.write_text(yaml.safe_dump({"config": config}))
-    program = declare(file, monkeypatch, {"slipway:token": "hidden"})
+    program = declare(SETTINGS, monkeypatch, {"slipway:token": "hidden"})
     found = {run.name: manifest(run) for run in component.of(RUN)}
     assert found == {f"training-{run.name}": manifest(run) for run in program.of(RUN)}
     ours, theirs = (sorted(each.type for each in it.resources) for it in (component, program))
@@ -91,7 +86,6 @@ def test_a_webhook_is_a_secret_of_each_run_and_knows_the_component_as_its_stack(
 
 
 def test_all_that_is_wrong_is_reported_at_once_by_the_inputs_that_it_is_in() -> None:
-    """All that is wrong is reported at once, by the inputs that it is in."""
     jobs = {
         "mine": {"script": "nowhere.py", "wrokers": 1},
         "other": {"script": "tests/policy/scripts/plain.py", "env": {"T": {"config": "token"}}},

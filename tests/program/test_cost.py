@@ -11,7 +11,7 @@ from clusters.cluster import Kind
 from clusters.kinds import CLUSTERS
 from clusters.nodes import NodePool
 from infra.settings import SettingsError, parse
-from tests.program.declared import declare
+from tests.program.declared import Declare, declare
 
 STACKS = sorted((Path(__file__).resolve().parents[2] / "stacks").glob("*.yaml"))
 FIRST = "what the stack requests, and what it costs per hour:"
@@ -63,32 +63,20 @@ def test_a_preview_shows_costs_only_for_paid_pools(
         assert ("GPU" in line) == (pool.gpus > 0)
 
 
-def test_azures_stack_has_all_prices(said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    (template,) = (each for each in STACKS if each.stem == "azure")
-    previewed(template, monkeypatch)
-    assert "no price for such" not in said[0]
-    assert "total: USD " in said[0]
-    assert "https://" in said[0]
-
-
 def test_a_preview_refuses_a_job_that_may_cost_more_than_its_max_cost(
-    tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+    said: list[str], changed: Declare
 ) -> None:
     """`maxCost` fails a preview before anything is declared."""
-    document = yaml.safe_load((STACKS[0].parent / "azure.yaml").read_text())
-    document["config"]["slipway:jobs"] = {"mnist-nccl": {"timeout": 3600, "maxCost": 1}}
-    own = tmp_path / "azure.yaml"
-    own.write_text(yaml.safe_dump(document))
+    job = {"timeout": 3600, "maxCost": 1}
     with pytest.raises(SettingsError, match=r"slipway:jobs\.mnist-nccl\.maxCost: 1 is less than"):
-        declare(own, monkeypatch)
+        changed("azure", {"mnist-nccl": job})
     assert said == []
-    document["config"]["slipway:jobs"]["mnist-nccl"]["maxCost"] = 10
-    own.write_text(yaml.safe_dump(document))
-    previewed(own, monkeypatch)
+    with pytest.raises(FarEnough):
+        changed("azure", {"mnist-nccl": {**job, "maxCost": 10}})
 
 
 def test_configured_prices_replace_the_default(
-    tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, said: list[str], declared: Declare
 ) -> None:
     (template,) = (each for each in STACKS if each.stem == "azure")
     offer = {"publisher": "our contract", "url": "https://example.org", "date": "2026-01-31"}
@@ -97,11 +85,9 @@ def test_configured_prices_replace_the_default(
     table = {"currency": "EUR", "sources": {"offer": offer}, "prices": [tariff]}
     file = tmp_path / "prices.yaml"
     file.write_text(yaml.safe_dump(table))
-    document = yaml.safe_load(template.read_text())
-    document["config"]["slipway:prices"] = str(file)
-    own = tmp_path / "azure.yaml"
-    own.write_text(yaml.safe_dump(document))
-    previewed(own, monkeypatch)
+    cluster = yaml.safe_load(template.read_text())["config"]["slipway:cluster"]
+    with pytest.raises(FarEnough):
+        declared("azure", cluster=cluster, jobs={}, prices=str(file))
     assert "EUR 10.000 " in said[0]
     assert "our contract: https://example.org" in said[0]
     assert "USD" not in said[0]

@@ -3,44 +3,30 @@
 import base64
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pulumi
 import pytest
-import yaml
 
-from clusters.kubeconfig import cluster as kind
-from clusters.kubeconfig.choice import Choice
 from clusters.kubeconfig.found import Deployed, Found
-from tests.program.declared import Program, declare, secret, templates
+from tests.program.declared import Declare, Program, secret, templates
 
 JOB, READY = "slipway:jobs:PyTorchJob", "slipway:infra:OperatorReady"
 SECRET = "kubernetes:core/v1:Secret"
 PROVIDER = "pulumi:providers:kubernetes"
-IMAGES = {
-    "trainer": "example.org/trainer:1",
-    "trainingOperator": "example.org/operator:1",
-    "tcpWait": "example.org/wait:1",
-}
+IMAGES = {name: f"example.org/{name}:1" for name in ("trainer", "trainingOperator", "tcpWait")}
 OPERATOR = Deployed("kubeflow", "training-operator", "example.org/training-operator:v1.9.2")
-Declaring = Callable[..., Program]
 
 
 @pytest.fixture
-def declaring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Declaring:
-    """Run the program on a cluster where `found` is what there is."""
+def declaring(declared: Declare, there_is: Callable[[Found], None]) -> Declare:
+    """Run the program on a cluster where the first argument is what there is."""
 
-    def run(found: Found, **said: Any) -> Program:
-        choice = Choice("work", "https://a.example:6443", "config", "a kubeconfig")
-        monkeypatch.setattr(kind, "choose", lambda *_: choice)
-        monkeypatch.setattr(kind, "look", lambda *_: found)
+    def run(there: Found, **said: Any) -> Program:
+        there_is(there)
         cluster = {"kind": "kubeconfig", "context": "work", "images": IMAGES, **said}
-        config = {"slipway:cluster": cluster, "slipway:jobs": {"mnist-gloo": {}}}
-        file = tmp_path / "mine.yaml"
-        file.write_text(yaml.safe_dump({"config": config}))
-        return declare(file, monkeypatch)
+        return declared("mine", cluster=cluster, jobs={"mnist-gloo": {}})
 
     return run
 
@@ -54,7 +40,7 @@ def kinds(program: Program) -> list[str]:
 THEIRS = Found(serves=True, deployed=(OPERATOR,), judged=True, namespaces={"team-a": None})
 
 
-def test_with_an_operator_and_a_namespace_almost_nothing_is_made(declaring: Declaring) -> None:
+def test_with_an_operator_and_a_namespace_almost_nothing_is_made(declaring: Declare) -> None:
     program = declaring(THEIRS, namespace="team-a")
     assert kinds(program) == ["NetworkPolicy", "ServiceAccount"]
     for each in program.resources:
@@ -66,7 +52,7 @@ def test_with_an_operator_and_a_namespace_almost_nothing_is_made(declaring: Decl
 
 
 def test_in_an_existing_namespace_the_network_policy_selects_only_slipways_pods(
-    declaring: Declaring,
+    declaring: Declare,
 ) -> None:
     program = declaring(THEIRS, namespace="team-a")
     policy = program.one("kubernetes:networking.k8s.io/v1:NetworkPolicy").inputs["spec"]
@@ -83,20 +69,16 @@ def test_in_an_existing_namespace_the_network_policy_selects_only_slipways_pods(
         assert own["matchLabels"].items() <= template["metadata"]["labels"].items()
 
 
-def test_the_gate_knows_whose_operator_it_waits_for(declaring: Declaring) -> None:
+def test_the_gate_knows_whose_operator_it_waits_for(declaring: Declare) -> None:
     ready = declaring(THEIRS, namespace="team-a").one(READY).inputs
-    assert ready["existing"] == {
-        "version": "1.9.2",
-        "namespace": "kubeflow",
-        "deployment": "training-operator",
-        "judges": True,
-    }
+    place = {"namespace": "kubeflow", "deployment": "training-operator"}
+    assert ready["existing"] == {"version": "1.9.2", **place, "judges": True}
     assert ready["shared"] is True
     assert ready["jobNamespace"] == "team-a"
     assert "deployment" not in ready
 
 
-def test_an_existing_operators_namespace_admits_the_init_container(declaring: Declaring) -> None:
+def test_an_existing_operators_namespace_admits_the_init_container(declaring: Declare) -> None:
     program = declaring(THEIRS)
     labels = program.one("kubernetes:core/v1:Namespace").inputs["metadata"]["labels"]
     levels = {each.rpartition("/")[2]: level for each, level in labels.items()}
@@ -104,23 +86,22 @@ def test_an_existing_operators_namespace_admits_the_init_container(declaring: De
     assert "shared" not in program.one(READY).inputs
 
 
-def test_a_missing_operator_is_installed_with_the_stacks_mark(declaring: Declaring) -> None:
+def test_a_missing_operator_is_installed_with_the_stacks_mark(declaring: Declare) -> None:
+    (account,) = declaring(THEIRS, namespace="team-a").of("kubernetes:core/v1:ServiceAccount")
     program = declaring(Found(deployed=()))
     definition = "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"
     unique = [*program.of("kubernetes:core/v1:Namespace"), program.one(definition)]
-    assert {each.name for each in unique} == {
-        "slipway-jobs",
-        "kubeflow",
-        "pytorchjobs.kubeflow.org",
-    }
-    for each in unique:
+    names = {each.name for each in unique}
+    assert names == {"slipway-jobs", "kubeflow", "pytorchjobs.kubeflow.org"}
+    deployment = program.one("kubernetes:apps/v1:Deployment")
+    for each in (*unique, deployment, account):
         mark = each.inputs["metadata"]["annotations"]["slipway.dev/stack"]
         assert mark.endswith("/mine"), each.urn
-    containers = program.one("kubernetes:apps/v1:Deployment").inputs["spec"]["template"]["spec"]
-    assert [each["image"] for each in containers["containers"]] == [IMAGES["trainingOperator"]]
+    containers = deployment.inputs["spec"]["template"]["spec"]["containers"]
+    assert [each["image"] for each in containers] == [IMAGES["trainingOperator"]]
 
 
-def test_a_binding_comes_after_its_role(declaring: Declaring) -> None:
+def test_a_binding_comes_after_its_role(declaring: Declare) -> None:
     program = declaring(Found(deployed=()))
     group = "kubernetes:rbac.authorization.k8s.io/v1"
     bindings = [*program.of(f"{group}:RoleBinding"), *program.of(f"{group}:ClusterRoleBinding")]
@@ -130,7 +111,7 @@ def test_a_binding_comes_after_its_role(declaring: Declaring) -> None:
         assert role.urn in program.needs(binding)
 
 
-def test_images_that_are_there_are_neither_built_nor_pushed(declaring: Declaring) -> None:
+def test_images_that_are_there_are_neither_built_nor_pushed(declaring: Declare) -> None:
     program = declaring(Found(deployed=()))
     assert [each.type for each in program.resources if "slipway:images" in each.type] == []
     pods = templates(program.one(JOB)).values()
@@ -138,7 +119,7 @@ def test_images_that_are_there_are_neither_built_nor_pushed(declaring: Declaring
     assert images == {IMAGES["trainer"]}
 
 
-def test_the_kubeconfig_is_secret_and_the_cluster_known_by_address(declaring: Declaring) -> None:
+def test_the_kubeconfig_is_secret_and_the_cluster_known_by_address(declaring: Declare) -> None:
     program = declaring(THEIRS, namespace="team-a")
     for type_token in (PROVIDER, READY, JOB):
         assert program.one(type_token).inputs["kubeconfig"] == secret("a kubeconfig"), type_token
@@ -147,55 +128,15 @@ def test_the_kubeconfig_is_secret_and_the_cluster_known_by_address(declaring: De
 
 
 def test_what_can_not_be_used_is_refused_before_anything_is_declared(
-    declaring: Declaring, monkeypatch: pytest.MonkeyPatch
+    declaring: Declare, made: list[str]
 ) -> None:
-    seen: list[str] = []
-    register = "tests.program.declared._Mocks.new_resource"
-    monkeypatch.setattr(register, lambda _self, args: seen.append(args.typ))
-    with pytest.raises(
-        pulumi.RunError, match="slipway-jobs, which the stack would create, already"
-    ):
+    told = "slipway-jobs, which the stack would create, already"
+    with pytest.raises(pulumi.RunError, match=told):
         declaring(Found(deployed=(), namespaces={"slipway-jobs": None}))
-    assert seen == []
+    assert made == []
 
 
-@pytest.mark.parametrize("said", [{}, {"namespace": "slipway-jobs"}, {"namespace": "team-a"}])
-@pytest.mark.parametrize("operator", ["auto", "existing", "install"])
-def test_a_second_stack_beside_an_installed_operator_is_refused(
-    declaring: Declaring, monkeypatch: pytest.MonkeyPatch, said: dict[str, str], operator: str
-) -> None:
-    seen: list[str] = []
-    register = "tests.program.declared._Mocks.new_resource"
-    monkeypatch.setattr(register, lambda _self, args: seen.append(args.typ))
-    others = dict.fromkeys(("slipway-jobs", "kubeflow"), "slipway/dev")
-    only = replace(OPERATOR, args=("--namespace=slipway-jobs",), made_by="slipway/dev")
-    found = Found(
-        serves=True,
-        made_by="slipway/dev",
-        deployed=(only,),
-        judged=True,
-        namespaces={**others, "team-a": None},
-    )
-    told = "only one stack can use that cluster: move this stack's jobs"
-    with pytest.raises(pulumi.RunError, match=told) as caught:
-        declaring(found, operator=operator, **said)
-    for harmful in ("import", "upsert", "set existing", "set it here", "cluster.namespace"):
-        assert harmful not in str(caught.value)
-    assert seen == []
-
-
-def test_the_jobs_account_marks_whose_the_namespace_is(declaring: Declaring) -> None:
-    (account,) = declaring(THEIRS, namespace="team-a").of("kubernetes:core/v1:ServiceAccount")
-    assert account.inputs["metadata"]["annotations"]["slipway.dev/stack"].endswith("/mine")
-
-
-def test_the_operators_deployment_bears_the_stacks_mark(declaring: Declaring) -> None:
-    program = declaring(Found(deployed=()))
-    deployment = program.one("kubernetes:apps/v1:Deployment").inputs["metadata"]
-    assert deployment["annotations"]["slipway.dev/stack"].endswith("/mine")
-
-
-def test_nodes_pull_with_the_registrys_entry_alone(declaring: Declaring, tmp_path: Path) -> None:
+def test_nodes_pull_with_the_registrys_entry_alone(declaring: Declare, tmp_path: Path) -> None:
     entry = {"auth": base64.b64encode(b"puller:canary").decode()}
     other = {"auth": base64.b64encode(b"me:of-another").decode()}
     file = tmp_path / "config.json"
@@ -204,10 +145,8 @@ def test_nodes_pull_with_the_registrys_entry_alone(declaring: Declaring, tmp_pat
     registry = {"server": "registry.example:5000/team", "credentials": str(file)}
     program = declaring(Found(deployed=()), registry=registry)
     secrets = [each for each in program.of(SECRET) if each.name == "slipway-registry"]
-    assert {each.inputs["metadata"]["namespace"] for each in secrets} == {
-        "slipway-jobs",
-        "kubeflow",
-    }
+    places = {each.inputs["metadata"]["namespace"] for each in secrets}
+    assert places == {"slipway-jobs", "kubeflow"}
     for each in secrets:
         data = each.inputs["data"]
         assert data == secret(data["value"])
@@ -217,17 +156,8 @@ def test_nodes_pull_with_the_registrys_entry_alone(declaring: Declaring, tmp_pat
         assert account.inputs["imagePullSecrets"] == [{"name": "slipway-registry"}]
 
 
-def test_where_the_registry_asks_for_no_login_there_is_no_secret(declaring: Declaring) -> None:
+def test_where_the_registry_asks_for_no_login_there_is_no_secret(declaring: Declare) -> None:
     program = declaring(THEIRS, namespace="team-a")
     assert program.of(SECRET) == []
     (account,) = program.of("kubernetes:core/v1:ServiceAccount")
     assert "imagePullSecrets" not in account.inputs
-
-
-def test_missing_credentials_name_their_setting(declaring: Declaring, tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text("{}")
-    registry = {"server": "registry.example", "credentials": str(tmp_path / "config.json")}
-    with pytest.raises(
-        pulumi.RunError, match=r"slipway:cluster\.registry\.credentials: .*contains no login"
-    ):
-        declaring(THEIRS, namespace="team-a", registry=registry)

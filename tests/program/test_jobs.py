@@ -2,18 +2,25 @@
 
 import base64
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pulumi
 import pytest
-import yaml
 from pulumi.runtime import mocks
 from pulumi.runtime.proto import resource_pb2
 
 from tests.program import declared as mocked
-from tests.program.declared import Declared, Program, _Mocks, declare, secret, templates
+from tests.program.declared import (
+    Declare,
+    Declared,
+    Program,
+    _Mocks,
+    container,
+    declare,
+    pod,
+    secret,
+)
 
 RUN, GATE, IMAGE = "slipway:jobs:PyTorchJob", "slipway:jobs:Gate", "slipway:images:JobImage"
 TRAINER = "slipway:images:Image"
@@ -26,13 +33,7 @@ VOLUMES = {
     "results": {"size": "1Gi", "mountPath": "/results"},
 }
 
-Declare = Callable[[dict[str, Any]], Program]
-
-
-@pytest.fixture
-def declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Declare:
-    """Return what runs the program with jobs."""
-    return lambda jobs: declare(configuration(jobs, tmp_path), monkeypatch)
+TINY = {"script": PLAIN, "cpu": "100m", "memory": "128Mi"}
 
 
 @pytest.fixture(scope="module")
@@ -45,31 +46,13 @@ def program(tmp_path_factory: pytest.TempPathFactory, machine: pytest.MonkeyPatc
     (directory / "script/train.py").write_text("import lib.net\n")
     (directory / "script/lib/net.py").write_text("")
     (directory / "script/weights.bin").write_bytes(b"\xff\0")
-    folder = str(directory / "script")
+    args = ["--data-dir", "/data", "--epochs", 1]
     jobs = {
-        "script": {"script": folder, "workers": 1, "args": ["--data-dir", "/data", "--epochs", 1]},
+        "script": {"script": str(directory / "script"), "workers": 1, "args": args},
         "build": {"build": {"context": str(directory / "own")}},
         "mnist-gloo": {"volumes": VOLUMES, "outputs": "file:///results"},
     }
-    return declare(configuration(jobs, directory), machine)
-
-
-def configuration(jobs: dict[str, Any], directory: Path) -> Path:
-    template = directory / "dev.yaml"
-    config = {"slipway:cluster": {"kind": "embedded"}, "slipway:jobs": jobs}
-    template.write_text(yaml.safe_dump({"config": config}, sort_keys=False))
-    return template
-
-
-def pod(run: Declared) -> dict[str, Any]:
-    found: dict[str, Any] = templates(run)["master"]["spec"]
-    return found
-
-
-def container(run: Declared) -> dict[str, Any]:
-    (only,) = pod(run)["containers"]
-    found: dict[str, Any] = only
-    return found
+    return declare({"cluster": {"kind": "embedded"}, "jobs": jobs}, machine)
 
 
 def script_of(program: Program) -> Declared:
@@ -106,7 +89,7 @@ def test_jobs_that_say_cifar_run_an_image_of_their_own(declared: Declare, tmp_pa
         "by-argument": {"script": PLAIN, "args": ["/data/cifar10"]},
         "by-build": {"build": {"context": str(folder)}},
     }
-    program = declared({"mnist-gloo": {}, "silent": {"script": PLAIN}, **saying})
+    program = declared(jobs={"mnist-gloo": {}, "silent": {"script": PLAIN}, **saying})
     image = program.one(TRAINER, "slipway-trainer-cifar").urn
     assert {run.name for run in program.of(RUN) if image in program.needs(run)} == saying.keys()
     (other,) = (each for each in program.of(TRAINER) if each.urn != image)
@@ -115,7 +98,7 @@ def test_jobs_that_say_cifar_run_an_image_of_their_own(declared: Declare, tmp_pa
 
 
 def test_jobs_with_another_torch_run_an_image_of_their_own(declared: Declare) -> None:
-    program = declared({"mnist-gloo": {}, "older": {"script": PLAIN, "torch": "2.6"}})
+    program = declared(jobs={"mnist-gloo": {}, "older": {"script": PLAIN, "torch": "2.6"}})
     image = program.one(TRAINER, "slipway-trainer-2.6")
     assert image.inputs["torch"] == "2.6"
     assert [run.name for run in program.of(RUN) if image.urn in program.needs(run)] == ["older"]
@@ -131,13 +114,9 @@ def test_a_built_image_is_run_by_its_digest(program: Program) -> None:
 def test_packages_are_an_image_over_the_trainers(declared: Declare) -> None:
     listed = "tests/policy/scripts/requirements.txt"
     fetched = {"url": "https://pictures.example/all.tar", "sha256": "0" * 64}
-    program = declared(
-        {
-            "mine": {"script": PLAIN, "requirements": listed, "data": fetched},
-            "other": {"script": PLAIN, "requirements": listed},
-            "plain": {"script": PLAIN},
-        }
-    )
+    other = {"script": PLAIN, "requirements": listed}
+    jobs = {"mine": {**other, "data": fetched}, "other": other, "plain": {"script": PLAIN}}
+    program = declared(jobs=jobs)
     image = program.one(IMAGE)  # which both share
     assert image.urn in program.one(RUN, "other").dependencies
     assert image.inputs["requirements"].endswith(listed)
@@ -149,10 +128,10 @@ def test_packages_are_an_image_over_the_trainers(declared: Declare) -> None:
     assert "/opt/script/plain.py" in container(program.one(RUN, "mine"))["command"]
 
 
-def test_a_secret_is_there_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_secret_is_there_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     env = {"TOKEN": {"config": "hfToken"}}
-    template = configuration({"mine": {"script": PLAIN, "env": env}}, tmp_path)
-    program = declare(template, monkeypatch, {"slipway:hfToken": "told-to-nobody"})
+    settings = {"cluster": {"kind": "embedded"}, "jobs": {"mine": {"script": PLAIN, "env": env}}}
+    program = declare(settings, monkeypatch, {"slipway:hfToken": "told-to-nobody"})
     (made,) = (each for each in program.of(SECRET) if each.name == "mine-env")
     run = program.one(RUN)
     assert made.urn in run.dependencies
@@ -181,11 +160,7 @@ def test_volumes_are_there_before_the_run_and_in_the_stacks_own_cluster(program:
 
 
 def test_what_is_in_the_namespace_of_the_jobs_comes_after_it(program: Program) -> None:
-    (namespace,) = (
-        each
-        for each in program.of("kubernetes:core/v1:Namespace")
-        if each.inputs["metadata"]["name"] == "slipway-jobs"
-    )
+    namespace = program.one("kubernetes:core/v1:Namespace", "slipway-jobs")
     for each in (script_of(program), *program.of(BOUND), *program.of(CLAIM)):
         assert namespace.urn in program.needs(each)
 
@@ -225,7 +200,7 @@ def runs_before(program: Program, name: str) -> set[str]:
 
 def test_jobs_that_do_not_fit_take_turn(declared: Declare, monkeypatch: pytest.MonkeyPatch) -> None:
     times, small = Times(monkeypatch), {"script": PLAIN, "cpu": "400m"}
-    program = declared({"a": small, "b": small, "c": small, "mnist-gloo": {}})
+    program = declared(jobs={"a": small, "b": small, "c": small, "mnist-gloo": {}})
     assert times.before("a") == times.before("b") == set()
     assert times.before("c") >= {"a"}
     assert times.before("mnist-gloo") == {"a", "b", "c"}
@@ -234,20 +209,15 @@ def test_jobs_that_do_not_fit_take_turn(declared: Declare, monkeypatch: pytest.M
 
 
 def test_a_job_starts_after_the_gates_of_those_that_it_needs(declared: Declare) -> None:
-    tiny = {"script": PLAIN, "cpu": "100m", "memory": "128Mi"}
     taken = {"net": {"job": "b", "artifact": "net.pt"}}
-    program = declared(
-        {
-            "d": {**tiny, "dependsOn": ["a"], "inputs": taken},
-            "a": tiny,
-            "b": {**tiny, "outputs": "abfs://results/b"},
-            "c": tiny,
-        }
-    )
+    last, storing = {"dependsOn": ["a"], "inputs": taken}, {"outputs": "abfs://results/b"}
+    jobs = {"d": {**TINY, **last}, "a": TINY, "b": {**TINY, **storing}, "c": TINY}
+    program = declared(jobs=jobs)
     assert runs_before(program, "d") == {"a", "b"}
     gates = {name: program.one(GATE, name).urn for name in ("a", "b")}
     assert set(gates.values()) <= program.needs(program.one(RUN, "d"))
     assert runs_before(program, "c") == set()
+    assert program.outputs["notRun"] == {}
 
 
 def test_a_run_mounts_what_it_takes(declared: Declare, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,14 +225,9 @@ def test_a_run_mounts_what_it_takes(declared: Declare, monkeypatch: pytest.Monke
     left = {"state": "Succeeded", "accuracy": 0.98, "artifacts": {"net.pt": {**net, "bytes": 9}}}
     monkeypatch.setitem(mocked.OUTPUTS, RUN, {"result": left})
     results = {"results": {"size": "1Gi", "mountPath": "/results"}}
-    tiny = {"script": PLAIN, "cpu": "100m", "memory": "128Mi"}
     taken = {"net": {"job": "train", "artifact": "net.pt"}}
-    program = declared(
-        {
-            "train": {**tiny, "outputs": "file:///results", "volumes": results},
-            "evaluate": {**tiny, "inputs": taken},
-        }
-    )
+    train = {**TINY, "outputs": "file:///results", "volumes": results}
+    program = declared(jobs={"train": train, "evaluate": {**TINY, "inputs": taken}})
     run = program.one(RUN, "evaluate")
     assert run.inputs["artifacts"] == {"net": net}
     assert "artifacts" not in program.one(RUN, "train").inputs
@@ -273,9 +238,8 @@ def test_a_run_mounts_what_it_takes(declared: Declare, monkeypatch: pytest.Monke
 
 
 def test_jobs_with_data_share_a_cache_that_goes_with_the_last(declared: Declare) -> None:
-    tiny = {"script": PLAIN, "cpu": "100m", "memory": "128Mi"}
     data = {"url": "https://example.org/pictures.tar", "sha256": "a" * 64}
-    program = declared({"a": {**tiny, "data": data}, "b": {**tiny, "data": data}, "c": tiny})
+    program = declared(jobs={"a": {**TINY, "data": data}, "b": {**TINY, "data": data}, "c": TINY})
     cache = program.one(CLAIM, "slipway-data")
     shared = {"claimName": "slipway-data"}
     for name, has_it in (("a", True), ("b", True), ("c", False)):
@@ -298,8 +262,7 @@ def test_a_job_not_run_has_no_result(declared: Declare, monkeypatch: pytest.Monk
     monkeypatch.setattr(mocks.MockMonitor, "RegisterResource", failing)
     told: list[str] = []
     monkeypatch.setattr("pulumi.log.warn", lambda text, *_, **__: told.append(text))
-    tiny = {"script": PLAIN, "cpu": "100m", "memory": "128Mi"}
-    program = declared({"a": tiny, "b": {**tiny, "dependsOn": ["a"]}})
+    program = declared(jobs={"a": TINY, "b": {**TINY, "dependsOn": ["a"]}})
     assert program.outputs["jobs"].keys() == {"a"}
     reason = "it needs a, which failed its gate"
     assert program.outputs["notRun"] == {"b": reason}
@@ -307,26 +270,13 @@ def test_a_job_not_run_has_no_result(declared: Declare, monkeypatch: pytest.Monk
 
 
 def test_outputs_leave_out_failure_logs(declared: Declare, monkeypatch: pytest.MonkeyPatch) -> None:
-    make = _Mocks.new_resource
     failure = {"rank": 1, "exit_code": 3, "log": ["x"], "previous_log": ["y"], "events": []}
     failed = {"state": "Failed", "reason": "rank 1 exited with code 3", "failure": failure}
-
-    def failing(mocks: _Mocks, args: Any) -> tuple[str | None, dict[str, Any]]:
-        if args.typ == RUN:
-            return "id", {**args.inputs, "result": failed}
-        return make(mocks, args)
-
-    monkeypatch.setattr(_Mocks, "new_resource", failing)
-    program = declared({"a": {"script": PLAIN, "cpu": "100m", "memory": "128Mi"}})
+    monkeypatch.setitem(mocked.OUTPUTS, RUN, {"result": failed})
+    program = declared(jobs={"a": TINY})
     told = {**failed, "failure": {"rank": 1, "exit_code": 3}}
     assert program.outputs["jobs"] == {"a": told}
     assert program.one(GATE, "a").inputs["result"] == failed
-
-
-def test_what_did_not_run_is_an_output_and_nothing_is_when_all_did(declared: Declare) -> None:
-    tiny = {"script": PLAIN, "cpu": "100m", "memory": "128Mi"}
-    assert declared({"a": tiny}).outputs["notRun"] == {}
-    assert declared({"a": tiny, "b": {**tiny, "dependsOn": ["a"]}}).outputs["notRun"] == {}
 
 
 @pytest.mark.parametrize(
@@ -340,11 +290,8 @@ def test_what_did_not_run_is_an_output_and_nothing_is_when_all_did(declared: Dec
     ],
 )
 def test_a_known_mistake_stops_the_update_before_anything_is_made(
-    declared: Declare, jobs: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch
+    declared: Declare, made: list[str], jobs: dict[str, Any], words: str
 ) -> None:
-    seen: list[str] = []
-    register = "tests.program.declared._Mocks.new_resource"
-    monkeypatch.setattr(register, lambda _self, args: seen.append(args.typ))
     with pytest.raises(pulumi.RunError, match=words):
-        declared(jobs)
-    assert seen == []
+        declared(jobs=jobs)
+    assert made == []

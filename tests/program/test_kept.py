@@ -8,28 +8,23 @@ import pulumi
 import pytest
 import yaml
 
-from clusters.kubeconfig import cluster as existing
-from clusters.kubeconfig.choice import Choice
 from clusters.kubeconfig.found import Found
-from tests.program.declared import Program, declare, variables
+from tests.program.declared import Declare, Program, variables
 
 JOB, CLAIM = "slipway:jobs:PyTorchJob", "slipway:jobs:Claim"
 VOLUME = "file:///opt/kept/outputs/mnist-gloo"
+
 Declaring = Callable[..., Program]
 
 
 @pytest.fixture
-def declaring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Declaring:
+def declaring(declared: Declare) -> Declaring:
     """Run the program with a cluster's settings, those of `slipway:outputs`, and a job's."""
 
     def run(cluster: dict[str, Any], outputs: Any = None, job: Any = None) -> Program:
+        settings = {} if outputs is None else {"outputs": outputs}
         jobs = {"mnist-gloo": {"cpu": "100m", **(job or {})}}
-        config: dict[str, Any] = {"slipway:cluster": cluster, "slipway:jobs": jobs}
-        if outputs is not None:
-            config["slipway:outputs"] = outputs
-        file = tmp_path / "mine.yaml"
-        file.write_text(yaml.safe_dump({"config": config}))
-        return declare(file, monkeypatch)
+        return declared("mine", cluster=cluster, jobs=jobs, **settings)
 
     return run
 
@@ -43,17 +38,13 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture
-def elsewhere(declaring: Declaring, monkeypatch: pytest.MonkeyPatch) -> Declaring:
-    """Run the program on an existing cluster that has what `found` says."""
+def elsewhere(declaring: Declaring, there_is: Callable[[Found], None]) -> Declaring:
+    """Run the program on an existing cluster that has what the argument says."""
 
-    def run(found: Found, outputs: Any = None) -> Program:
-        choice = Choice("work", "https://a.example:6443", "config", "a kubeconfig")
-        monkeypatch.setattr(existing, "choose", lambda *_: choice)
-        monkeypatch.setattr(existing, "look", lambda *_: found)
-        monkeypatch.setattr(existing, "stack", lambda: "slipway/mine")
+    def run(there: Found) -> Program:
+        there_is(there)
         registry = {"server": "registry.example.internal/team"}
-        cluster = {"kind": "kubeconfig", "context": "work", "registry": registry}
-        return declaring(cluster, outputs)
+        return declaring({"kind": "kubeconfig", "context": "work", "registry": registry})
 
     return run
 
@@ -65,10 +56,8 @@ def test_one_nodes_jobs_keep_files_on_a_volume(declaring: Declaring, kind: dict[
     claim, job = program.one(CLAIM), program.one(JOB)
     assert claim.name == "slipway-kept"
     assert claim.inputs["manifest"]["metadata"]["namespace"] == "slipway-jobs"
-    assert claim.inputs["manifest"]["spec"] == {
-        "accessModes": ["ReadWriteOnce"],
-        "resources": {"requests": {"storage": "10Gi"}},
-    }
+    size = {"resources": {"requests": {"storage": "10Gi"}}}
+    assert claim.inputs["manifest"]["spec"] == {"accessModes": ["ReadWriteOnce"], **size}
     assert variables(job)["SLIPWAY_KEPT"] == VOLUME
     assert claim.urn in program.needs(job)
     assert not claim.request.retainOnDelete, "it goes with the stack"
@@ -96,11 +85,9 @@ def test_files_are_kept_where_all_nodes_reach_them(declaring: Declaring, said: l
     assert "slipway:outputs" in text
     shared = {"storageClass": "nfs", "accessMode": "ReadWriteMany", "size": "50Gi"}
     program = declaring(cluster, shared)
-    assert program.one(CLAIM).inputs["manifest"]["spec"] == {
-        "accessModes": ["ReadWriteMany"],
-        "storageClassName": "nfs",
-        "resources": {"requests": {"storage": "50Gi"}},
-    }
+    spec = {"accessModes": ["ReadWriteMany"], "storageClassName": "nfs"}
+    size = {"resources": {"requests": {"storage": "50Gi"}}}
+    assert program.one(CLAIM).inputs["manifest"]["spec"] == {**spec, **size}
     assert variables(program.one(JOB))["SLIPWAY_KEPT"] == VOLUME
 
 

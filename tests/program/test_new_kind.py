@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from clusters.kinds import CLUSTERS
 from core.handler import Handler
@@ -14,7 +13,7 @@ from infra import settings
 from infra.provider.resources import handlers, image_targets
 from scripts.cli import down
 from scripts.setup.tools import tools_of
-from tests.program.declared import declare
+from tests.program.declared import Declare
 
 FOLDER = {
     "__init__.py": """
@@ -50,20 +49,16 @@ from clusters.nodes import GpuPool
 from core.fields import CONFIG
 from images.resource import helper_images
 
-
 @dataclass(frozen=True, config=CONFIG)
 class Settings:
     name: str
     nodes: int = 1
 
-
 def gpus(settings):
     return GpuPool(per_node=1, min_nodes=settings.nodes, labels={"pool": "gpu"})
 
-
 def capacity(settings):
     return Capacity(cpu=Decimal(8), memory=2**35, gpus=1, nodes=settings.nodes)
-
 
 def provision(settings):
     made = pulumi.CustomResource("slipway:clusters:MadeUp", settings.name, {"kubeconfig": None})
@@ -83,7 +78,6 @@ def provision(settings):
         gpus=gpus(settings),
     )
 
-
 def remains(settings, stack):
     return {"made-up clusters": [f"{settings.name} of {stack}: remove it"]}
 """,
@@ -94,15 +88,12 @@ from pathlib import Path
 from core.handler import Handler
 from images.targets.target import Target
 
-
 class MadeUpHandler(Handler):
     def create(self, inputs, context):
         return "it", {}
 
-
 def remove(directory: Path) -> None:
     directory.rmdir()
-
 
 @dataclass(frozen=True)
 class Shelf(Target):
@@ -148,22 +139,16 @@ def test_its_line_alone_imports_nothing_of_it_but_its_kind() -> None:
 
 
 @pytest.mark.usefixtures("kind")
-def test_the_whole_program_runs_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = {
-        "slipway:cluster": {"kind": "made-up", "nodes": 2},
-        "slipway:jobs": {"mnist-gloo": {}, "mnist-nccl": {}},
-    }
-    template = tmp_path / "mine.yaml"
-    template.write_text(yaml.safe_dump({"config": config}))
-    program = declare(template, monkeypatch)
+def test_the_whole_program_runs_on_it(declared: Declare) -> None:
+    jobs = {"mnist-gloo": {}, "mnist-nccl": {}}
+    program = declared("mine", cluster={"kind": "made-up", "nodes": 2}, jobs=jobs)
     cluster = program.one("slipway:clusters:MadeUp", "mine")
     for run in program.of("slipway:jobs:PyTorchJob"):
         assert cluster.urn in program.needs(run)
-    assert {each.inputs["target"]["kind"] for each in program.of("slipway:images:Program")} == {
-        "made-up"
-    }
+    images = program.of("slipway:images:Program")
+    assert {each.inputs["target"]["kind"] for each in images} == {"made-up"}
     assert program.outputs["cluster"]["kind"] == "made-up"
-    assert set(program.outputs["jobs"]) == {"mnist-gloo", "mnist-nccl"}
+    assert program.outputs["jobs"].keys() == jobs.keys()
 
 
 @pytest.mark.usefixtures("kind")
@@ -180,13 +165,10 @@ def test_the_provider_serves_its_resource_and_brings_images_in_its_way() -> None
     assert "made-up" in image_targets()
 
 
-def test_set_up_provides_its_tools(kind: Any) -> None:
-    assert tools_of(kind)[-1].name == "nft"
-
-
-def test_down_removes_it_and_looks_for_what_is_left(
+def test_set_up_provides_its_tools_and_down_removes_it_and_looks_for_what_is_left(
     kind: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert tools_of(kind)[-1].name == "nft"
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     cluster = {"kind": "made-up", "name": "mine"}
     directory = kind.own.directory("mine")

@@ -16,12 +16,7 @@ JOB, GATE = "slipway:jobs:PyTorchJob", "slipway:jobs:Gate"
 READY = "slipway:infra:OperatorReady"
 NAMESPACE = "kubernetes:core/v1:Namespace"
 PLUGIN = "kubernetes:apps/v1:DaemonSet"
-ROLES = ("kubernetes:rbac.authorization.k8s.io/v1:Role",)
-CLUSTER_ROLES = ("kubernetes:rbac.authorization.k8s.io/v1:ClusterRole",)
-
-
-def test_there_are_stacks() -> None:
-    assert "dev" in {template.stem for template in STACKS}
+RBAC = "kubernetes:rbac.authorization.k8s.io/v1"
 
 
 @pytest.fixture(scope="module", params=STACKS, ids=lambda template: str(template.stem))
@@ -37,22 +32,15 @@ def program(template: Path, machine: pytest.MonkeyPatch) -> Program:
     return declare(template, machine)
 
 
-def wanted_jobs(template: Path) -> list[str]:
-    return list(yaml.safe_load(template.read_text())["config"]["slipway:jobs"])
-
-
-def rules(program: Program, types: tuple[str, ...]) -> list[dict[str, Any]]:
-    return [
-        rule for role in program.resources if role.type in types for rule in role.inputs["rules"]
-    ]
-
-
 def kubernetes(program: Program) -> list[Declared]:
     return [each for each in program.resources if each.type.startswith("kubernetes:")]
 
 
 def test_every_job_is_run_once_and_no_other(program: Program, template: Path) -> None:
-    assert sorted(job.name for job in program.of(JOB)) == sorted(wanted_jobs(template))
+    wanted = list(yaml.safe_load(template.read_text())["config"]["slipway:jobs"])
+    assert sorted(job.name for job in program.of(JOB)) == sorted(wanted)
+    result = {"state": "Succeeded", "accuracy": 0.98}
+    assert program.outputs["jobs"] == dict.fromkeys(wanted, result)
 
 
 def test_every_run_has_a_gate_that_judges_its_result(program: Program) -> None:
@@ -109,16 +97,16 @@ def test_every_namespace_is_restricted_but_that_of_the_device_plugin(program: Pr
 
 
 def test_no_role_has_a_wildcard(program: Program) -> None:
-    given = rules(program, ROLES + CLUSTER_ROLES)
-    assert given
-    for rule in given:
+    roles = [*program.of(f"{RBAC}:Role"), *program.of(f"{RBAC}:ClusterRole")]
+    assert roles
+    for rule in [rule for role in roles for rule in role.inputs["rules"]]:
         assert "*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"]
 
 
 def test_no_role_allows_exec_or_reads_secrets_of_jobs(program: Program) -> None:
     resources = {
         resource
-        for role in program.of(*ROLES)
+        for role in program.of(f"{RBAC}:Role")
         if metadata(role)["namespace"] == "slipway-jobs"
         for rule in role.inputs["rules"]
         for resource in rule["resources"]
@@ -128,14 +116,12 @@ def test_no_role_allows_exec_or_reads_secrets_of_jobs(program: Program) -> None:
 
 
 def test_accounts_of_the_job_namespace_mount_no_token(program: Program) -> None:
-    accounts = [
-        each
+    mounts = {
+        metadata(each)["name"]: each.inputs["automountServiceAccountToken"]
         for each in program.of("kubernetes:core/v1:ServiceAccount")
         if metadata(each)["namespace"] == "slipway-jobs"
-    ]
-    assert {metadata(each)["name"] for each in accounts} == {"slipway-job", "slipway-submitter"}
-    for each in accounts:
-        assert each.inputs["automountServiceAccountToken"] is False
+    }
+    assert mounts == {"slipway-job": False, "slipway-submitter": False}
 
 
 def test_jobs_run_as_an_account_that_is_bound_to_no_role(program: Program) -> None:
@@ -167,20 +153,12 @@ def test_the_kubeconfig_is_a_secret_wherever_it_goes(program: Program) -> None:
     assert program.outputs["kubeconfig"] == secret(text)
 
 
-def test_the_outputs_have_each_jobs_result(program: Program, template: Path) -> None:
-    result = {"state": "Succeeded", "accuracy": 0.98}
-    assert program.outputs["jobs"] == dict.fromkeys(wanted_jobs(template), result)
-
-
 def test_every_kubernetes_object_is_made_in_the_stacks_own_cluster(program: Program) -> None:
     provider = program.one("pulumi:providers:kubernetes")
+    assert provider.inputs["clusterIdentifier"]
     assert kubernetes(program)
     for each in kubernetes(program):
         assert each.provider == f"{provider.urn}::{provider.name}-id", each.urn
-
-
-def test_the_provider_has_a_cluster_identifier(program: Program) -> None:
-    assert program.one("pulumi:providers:kubernetes").inputs["clusterIdentifier"]
 
 
 def test_no_map_is_empty_which_would_show_as_a_change_each_time(program: Program) -> None:

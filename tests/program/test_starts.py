@@ -124,7 +124,7 @@ def test_the_program_loads_no_client_and_no_class_of_an_object(root: Path) -> No
     finished = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr
     ours = finished.stderr.partition("tests.program.declared")[2]
-    assert "infra.program" in ours
+    assert ["infra.program"] in [chain[:1] for chain in imported(ours)]
     assert too_many(ours, PROGRAM) == []
 
 
@@ -132,17 +132,3 @@ def test_the_local_provider_loads_no_api_class(root: Path, engine: str, tmp_path
     told = started([str(root / "infra/provider/pulumi-resource-slipway")], engine, tmp_path, OF_DEV)
     assert "jobs.observe.wait" in told
     assert too_many(told, PROVIDER) == []
-
-
-def test_unwanted_imports_are_listed_with_their_importers() -> None:
-    told = """\
-import time:        10 |         10 |     pytest
-import time:        10 |         10 |       kubernetes.client.api.core_v1_api
-import time:        10 |         30 |     core.kube
-import time:        10 |         40 |   infra.gpus.component
-import time:        10 |         50 | infra.program
-"""
-    assert too_many(told, CLIENT) == [
-        "kubernetes.client.api.core_v1_api < core.kube < infra.gpus.component < infra.program",
-        "pytest < infra.gpus.component < infra.program",
-    ]

@@ -53,11 +53,8 @@ def test_credentials_are_the_same_file_from_every_directory() -> None:
 
 
 def test_images_get_in_by_the_same_login() -> None:
-    assert Registry(server="example.org/a").target() == {
-        "kind": "registry",
-        "server": "example.org/a",
-        "login": "docker",
-    }
+    target = {"kind": "registry", "server": "example.org/a", "login": "docker"}
+    assert Registry(server="example.org/a").target() == target
     known = Registry(server="example.org/a", credentials="/tmp/config.json")
     assert known.target()["credentials"] == "/tmp/config.json"
 
@@ -86,9 +83,8 @@ class TestPullSecret:
     )
     def test_a_missing_login_names_docker(self, content: dict[str, Any], tmp_path: Path) -> None:
         file = self._file(tmp_path, **content)
-        with pytest.raises(
-            pulumi.RunError, match=r"contains no login for example\.org.*docker --con"
-        ):
+        told = r"contains no login for example\.org.*docker --con"
+        with pytest.raises(pulumi.RunError, match=told):
             Registry(server="example.org", credentials=file).pull_secret()
 
     def test_a_file_that_is_not_there_is_named(self) -> None:

@@ -8,13 +8,8 @@ import pytest
 
 from clusters import owner
 from clusters.kinds import CLUSTERS, ClusterSettings, read_cluster
+from core.paths import state_dir
 from scripts.cli import down
-
-
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    return tmp_path / "slipway"
 
 
 def torn(directory: Path, content: bytes) -> Path:
@@ -24,24 +19,23 @@ def torn(directory: Path, content: bytes) -> Path:
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 11, b"slip", b"slipway/", b"slipway/\xff\0"])
-def test_an_owner_file_damaged_by_a_crash_is_repaired(state: Path, content: bytes) -> None:
+def test_an_owner_file_damaged_by_a_crash_is_repaired(content: bytes) -> None:
     """A torn note of whose a cluster is blocks nothing."""
-    directory = torn(state / "clusters" / "dev", content)
+    directory = torn(state_dir() / "clusters" / "dev", content)
     owner.require(directory, "slipway/dev")
     owner.claim(directory, "slipway/dev")
     assert (directory / "owner").read_text() == "slipway/dev"
 
 
-def test_a_note_cut_to_another_stacks_name_comes_with_the_command(state: Path) -> None:
-    directory = torn(state / "clusters" / "dev", b"slipway/d")
-    with pytest.raises(
-        RuntimeError, match=f"there is no stack slipway/d, run: rm {directory}/owner$"
-    ):
+def test_a_note_cut_to_another_stacks_name_comes_with_the_command() -> None:
+    directory = torn(state_dir() / "clusters" / "dev", b"slipway/d")
+    told = f"there is no stack slipway/d, run: rm {directory}/owner$"
+    with pytest.raises(RuntimeError, match=told):
         owner.require(directory, "slipway/dev")
 
 
-def test_a_note_is_replaced_in_one_step(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    directory = state / "clusters" / "dev"
+def test_a_note_is_replaced_in_one_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = state_dir() / "clusters" / "dev"
     owner.claim(directory, "slipway/dev")
 
     def full(_descriptor: int) -> None:
@@ -55,10 +49,10 @@ def test_a_note_is_replaced_in_one_step(state: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_make_down_prints_the_command_that_repairs_a_damaged_owner_file(
-    state: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(down, "cluster_of", lambda _stack: {"kind": "embedded"})
-    directory = torn(state / "clusters" / "dev", b"")
+    directory = torn(state_dir() / "clusters" / "dev", b"")
     assert down._cluster_directory("dev") is None
     command = capsys.readouterr().err.strip().rpartition("run this and try again: ")[2]
     subprocess.run(["sh", "-c", command], check=True)

@@ -48,9 +48,6 @@ def test_a_catalogue_job_comes_as_it_is_and_the_cluster_is_named_after_the_stack
     assert settings.jobs == [CATALOG["mnist-gloo"]]
     assert settings.cluster.kind == "embedded"
     assert settings.cluster.options.name == "dev"
-
-
-def test_a_cluster_keeps_the_name_it_is_given() -> None:
     assert parse(configured({**EMBEDDED, "name": "mine"}), "dev").cluster.options.name == "mine"
 
 
@@ -67,12 +64,6 @@ def test_a_stack_may_have_no_jobs() -> None:
 
 def test_other_projects_keys_are_left_alone() -> None:
     parse({**configured(), "pulumi:tags": "x", "kubernetes:context": "y"}, "dev", ["aws:token"])
-
-
-def test_a_misspelt_kind_is_reported_beside_the_missing_one() -> None:
-    found = problems(configured({"knd": "embedded"}))
-    assert found.keys() == {"slipway:cluster.kind", "slipway:cluster.knd"}
-    assert 'did you mean "kind"?' in found["slipway:cluster.knd"]
 
 
 @pytest.mark.parametrize(
@@ -94,32 +85,36 @@ def test_a_mistake_in_a_cluster_is_one_problem(cluster: Any, key: str, words: li
         assert word in found[key]
 
 
-def test_a_stack_without_settings_suggests_copying_the_template() -> None:
+@pytest.mark.parametrize(
+    ("stack", "config", "message"),
+    [
+        ("kind", {"kubernetes:context": "y"}, "`cp stacks/kind.yaml Pulumi.kind.yaml`"),
+        ("mine", {}, "slipway:cluster.kind: is missing; allowed: aks"),
+        ("dev", configured(job="{}"), 'slipway:job: there is no such key; did you mean "jobs"?'),
+    ],
+)
+def test_what_is_missing_or_misspelt_is_reported_with_what_to_do(
+    stack: str, config: dict[str, str], message: str
+) -> None:
     with pytest.raises(SettingsError) as caught:
-        parse({"kubernetes:context": "y"}, "kind")
-    assert "`cp stacks/kind.yaml Pulumi.kind.yaml`" in str(caught.value)
+        parse(config, stack)
+    assert message in str(caught.value)
 
 
-def test_settings_without_a_cluster_are_not_to_be_overwritten_by_the_repositorys() -> None:
+def test_a_misspelt_kind_is_reported_beside_the_missing_one() -> None:
+    found = problems(configured({"knd": "embedded"}))
+    assert found.keys() == {"slipway:cluster.kind", "slipway:cluster.knd"}
+    assert 'did you mean "kind"?' in found["slipway:cluster.knd"]
+
+
+def test_a_section_that_is_missing_or_no_map_is_reported() -> None:
+    # The user's settings are not to be overwritten by the repository's.
     (text,) = problems({"slipway:jobs": json.dumps({"mnist-gloo": {}})}).values()
     assert text == "is missing; copy it from stacks/dev.yaml"
-
-
-def test_a_new_stack_without_settings_lists_the_kinds() -> None:
-    with pytest.raises(SettingsError, match=r"slipway:cluster\.kind: is missing; allowed: aks"):
-        parse({}, "mine")
-
-
-def test_a_section_of_plain_text_must_be_a_map() -> None:
     found = problems({"slipway:cluster": "embedded", "slipway:jobs": "mnist-gloo"})
-    assert found == {
-        "slipway:cluster": '"embedded" is not allowed; it must be a map',
-        "slipway:jobs": '"mnist-gloo" is not allowed; it must be a map',
-    }
-
-
-def test_an_unknown_section_suggests_a_similar_name() -> None:
-    assert 'did you mean "jobs"?' in problems(configured(job="{}"))["slipway:job"]
+    texts = {"cluster": "embedded", "jobs": "mnist-gloo"}
+    told = "is not allowed; it must be a map"
+    assert found == {f"slipway:{key}": f'"{text}" {told}' for key, text in texts.items()}
 
 
 def test_more_than_the_machine_could_ever_hold_is_refused_with_the_numbers() -> None:
@@ -130,13 +125,8 @@ def test_more_than_the_machine_could_ever_hold_is_refused_with_the_numbers() -> 
     assert "1 node with 1.94 cores, 5 GiB" in text
 
 
-_AKS = {
-    "kind": "aks",
-    "subscription": "00000000-0000-0000-0000-000000000000",
-    "location": "westeurope",
-    "api": {"private": True},
-    "budget": False,
-}
+_AKS = {"kind": "aks", "location": "westeurope", "api": {"private": True}, "budget": False,
+        "subscription": "00000000-0000-0000-0000-000000000000"}  # fmt: skip
 
 
 def test_the_stack_chooses_the_torch_of_jobs_that_ask_for_none() -> None:
@@ -210,6 +200,9 @@ def test_a_secret_is_refused_since_a_job_would_show_it() -> None:
     assert "TOKEN: {config: hfToken}" in found["slipway:jobs"]
 
 
+SET_TOKEN = "--stack dev --secret slipway:hfToken`"
+
+
 def _with_secret(name: str, *, job: str = "mnist-gloo") -> dict[str, Any]:
     return {job: {"env": {"TOKEN": {"config": name}}}}
 
@@ -219,26 +212,15 @@ def test_a_secret_that_a_job_names_is_kept_apart_from_the_job_and_is_not_shown()
     settings = parse(config, "dev", ["slipway:hfToken"])
     assert settings.secrets == {"hfToken": "hidden"}
     assert "hidden" not in repr(settings)
-
-
-def test_a_secret_that_no_job_names_is_left_alone() -> None:
-    settings = parse(configured(hfToken="hidden"), "dev", ["slipway:hfToken"])
-    assert settings.secrets == {}
+    # One that no job names is left alone.
+    assert parse(configured(hfToken="hidden"), "dev", ["slipway:hfToken"]).secrets == {}
 
 
 @pytest.mark.parametrize(
     ("name", "others", "words"),
     [
-        (
-            "hfToken",
-            {},
-            ["does not contain", "`pulumi config set --stack dev --secret slipway:hfToken`"],
-        ),
-        (
-            "hfToken",
-            {"hfToken": "hidden"},
-            ["unencrypted", "--stack dev --secret slipway:hfToken`"],
-        ),
+        ("hfToken", {}, ["does not contain", f"`pulumi config set {SET_TOKEN}"]),
+        ("hfToken", {"hfToken": "hidden"}, ["unencrypted", SET_TOKEN]),
         ("jobs", {}, ["one of Slipway's keys"]),
     ],
 )
@@ -316,26 +298,16 @@ def test_a_webhooks_problems_name_keys(notify: dict[str, Any], places: dict[str,
 
 
 def test_all_problems_are_reported_together() -> None:
-    found = problems(
-        configured(
-            {"kind": "embeded", "colour": "red"},
-            {
-                "mnist-glo": {},
-                "mnist-gloo": {"workers": -1, "epochs": 1.5, "wrokers": 2},
-                "Not_A_Name": {"image": "example.org/own:1", "command": ["true"]},
-            },
-            clutser="{}",
-        )
-    )
+    jobs = {
+        "mnist-glo": {},
+        "mnist-gloo": {"workers": -1, "epochs": 1.5, "wrokers": 2},
+        "Not_A_Name": {"image": "example.org/own:1", "command": ["true"]},
+    }
+    found = problems(configured({"kind": "embeded", "colour": "red"}, jobs, clutser="{}"))
+    gloo = [f"mnist-gloo.{key}" for key in ("workers", "epochs", "wrokers")]
     assert found.keys() == {
-        "slipway:clutser",
-        "slipway:cluster.kind",
-        "slipway:cluster.colour",
-        "slipway:jobs.mnist-glo",
-        "slipway:jobs.mnist-gloo.workers",
-        "slipway:jobs.mnist-gloo.epochs",
-        "slipway:jobs.mnist-gloo.wrokers",
-        "slipway:jobs.Not_A_Name",
+        *("slipway:clutser", "slipway:cluster.kind", "slipway:cluster.colour"),
+        *(f"slipway:jobs.{name}" for name in ("mnist-glo", *gloo, "Not_A_Name")),
     }
 
 

@@ -66,18 +66,10 @@ def only_problem(document: dict[str, Any]) -> Problem:
         ({"spread": 1}, "it.spread", "1 is not allowed; it must be true or false"),
         ({"disk": 3}, "it.disk", "3 is not allowed; it must be a map of size, share"),
         ({"disk": {}}, "it.disk.size", "is missing; set it to a whole number of at least 1"),
-        (
-            {"disk": {"size": 0}},
-            "it.disk.size",
-            "0 is not allowed; it must be a whole number of at",
-        ),
+        ({"disk": {"size": 0}}, "it.disk.size", "0 is not allowed; it must be a whole number of"),
         ({"disk": {"size": 1, "szie": 1}}, "it.disk.szie", 'there is no such key; did you mean "s'),
         ({"disks": [{"size": 1}, {}]}, "it.disks[1].size", "is missing"),
-        (
-            {"root": {"a": 1}},
-            "it.root.a",
-            "1 is not allowed; it must be text or a map of size, sha",
-        ),
+        ({"root": {"a": 1}}, "it.root.a", "1 is not allowed; it must be text or a map of size, s"),
         ({"root": {"a.b": {"size": 0}}}, 'it.root["a.b"].size', "0 is not allowed"),
         ({"siez": 1}, "it.siez", 'there is no such key; did you mean "size"?'),
     ],
@@ -97,28 +89,28 @@ def test_a_missing_value_is_reported() -> None:
     assert check(Pool, {}, "it") == [Problem("it.name", "is missing; set it to lower-case letters")]
 
 
-def test_what_is_right_becomes_a_value() -> None:
-    document = {"name": "a", "zones": ["x", "y"], "share": 1, "labels": {"k": "v"}}
-    assert check(Pool, document, "it") == Pool("a", zones=("x", "y"), share=1, labels={"k": "v"})
+BOTH = Disk(3, 0.5)
 
 
-def test_a_number_written_as_text_by_the_command_line_is_read() -> None:
-    assert check(Pool, {"name": "a", "share": "0.25"}, "it") == Pool("a", share=0.25)
-
-
-def test_a_number_written_as_text_is_read_inside_of_maps_too() -> None:
-    read = check(Pool, {"name": "a", "disk": {"size": 1, "share": "0.25"}}, "it")
-    assert read == Pool("a", disk=Disk(1, 0.25))
-
-
-def test_maps_of_the_base_are_overridden_key_by_key() -> None:
-    read = check(Pool, {"disk": {"share": 0.5}}, "it", base={"name": "a", "disk": {"size": 3}})
-    assert read == Pool("a", disk=Disk(3, 0.5))
-
-
-def test_what_the_document_leaves_out_comes_from_the_base() -> None:
-    base = {"name": "b", "size": 3, "not a field": 1}
-    assert check(Pool, {"size": 2}, "it", base=base) == Pool("b", size=2)
+@pytest.mark.parametrize(
+    ("document", "base", "value"),
+    [
+        (
+            {"name": "a", "zones": ["x", "y"], "share": 1, "labels": {"k": "v"}},
+            *({}, Pool("a", zones=("x", "y"), share=1, labels={"k": "v"})),
+        ),
+        # The command line writes a number as text.
+        ({"name": "a", "share": "0.25"}, {}, Pool("a", share=0.25)),
+        ({"name": "a", "disk": {"size": 1, "share": "0.25"}}, {}, Pool("a", disk=Disk(1, 0.25))),
+        # What the document leaves out comes from the base, in maps key by key.
+        ({"size": 2}, {"name": "b", "size": 3, "not a field": 1}, Pool("b", size=2)),
+        ({"disk": {"share": 0.5}}, {"name": "a", "disk": {"size": 3}}, Pool("a", disk=BOTH)),
+    ],
+)
+def test_what_is_right_becomes_a_value(
+    document: dict[str, Any], base: dict[str, Any], value: Pool
+) -> None:
+    assert check(Pool, document, "it", base=base) == value
 
 
 def test_a_wrong_value_and_an_unknown_key_are_reported_together() -> None:

@@ -2,8 +2,7 @@
 
 import json
 import math
-import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -89,16 +88,9 @@ def test_settings_of_another_kind_and_wrong_ones_are_refused(config: dict[str, A
 
 
 @pytest.fixture
-def scratch(tmp_path: Path) -> Iterator[Scratch]:
+def scratch(copy_of: Callable[[dict[str, str]], Scratch]) -> Scratch:
     """A copy of a checkout with commands that record what a test has them record."""
-    checkout = tmp_path / "source"
-    (checkout / "stacks").mkdir(parents=True)
-    (checkout / "stacks/azure.yaml").touch()
-    (checkout / "Makefile").write_text(_MAKEFILE)
-    subprocess.run(["git", "init", "--quiet"], cwd=checkout, check=True)
-    copy = Scratch.copy_of(checkout)
-    yield copy
-    copy.remove()
+    return copy_of({"Makefile": _MAKEFILE, "stacks/azure.yaml": ""})
 
 
 def outcomes(summary: Summary) -> dict[str, str]:

@@ -11,6 +11,7 @@ import pytest
 from core.paths import CHECKOUT
 from scripts import guard
 from scripts.environment import exports
+from tests.unit.shell_program import shell_program
 
 _START = """
 import signal, sys
@@ -36,16 +37,13 @@ def test_a_program_starts_also_where_it_can_not_be_guarded(is_roots: bool) -> No
     assert (finished.stdout, finished.returncode) == ("out\n", 7)
 
 
-def test_root_learns_why_it_can_not_be_guarded_and_what_to_do() -> None:
+def test_root_alone_learns_why_it_can_not_be_guarded_and_what_to_do() -> None:
     message = become("true", is_roots=True).stderr
     assert "other users of this machine can use Pulumi while it runs" in message
     assert "install nftables" in message
     assert "docs/security.md" in message
     assert 'machine that others use"' in message
     assert "## On a machine that others use" in (CHECKOUT / "docs/security.md").read_text()
-
-
-def test_another_user_gets_no_message() -> None:
     assert become("true", is_roots=False).stderr == ""
 
 
@@ -64,10 +62,7 @@ def test_the_program_does_not_ignore_what_python_ignores() -> None:
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     """The environment of `make env`, with a CLI that prints its directory and arguments."""
-    cli = tmp_path / "tools" / "pulumi"
-    cli.parent.mkdir()
-    cli.write_text('#!/bin/sh\necho "$PWD $@"\n')
-    cli.chmod(0o755)
+    cli = shell_program(tmp_path / "tools" / "pulumi", 'echo "$PWD $@"')
     record = tmp_path / "slipway" / "toolchain.json"
     record.parent.mkdir()
     record.write_text(json.dumps({"tools": {"pulumi": {"path": str(cli), "version": "v1"}}}))

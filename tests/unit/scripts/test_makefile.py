@@ -14,19 +14,8 @@ from core.paths import CHECKOUT
 from scripts.cli.__main__ import slipway
 
 VARIABLES = (
-    "STACK",
-    "JOB",
-    "RANK",
-    "RUN",
-    "PORT",
-    "WITH",
-    "TO",
-    "KEEP",
-    "FOLLOW",
-    "FORMAT",
-    "BASE",
-    "JUNIT",
-    "FILE",
+    *("STACK", "JOB", "RANK", "RUN", "PORT", "WITH", "TO", "KEEP", "FOLLOW", "FORMAT", "BASE"),
+    *("JUNIT", "FILE"),
 )
 COMMANDS: dict[str, list[str | None]] = {
     "up": [], "preview": [None], "down": ["keep"], "kubeconfig": [], "rerun": [None],

@@ -90,8 +90,11 @@ def test_a_state_directory_that_others_could_enter_is_closed(state: Path) -> Non
     assert stat.S_IMODE(state.stat().st_mode) == 0o700
 
 
-@pytest.mark.parametrize("reason", [errno.ENOSPC, errno.EROFS, errno.EACCES])
-@pytest.mark.parametrize("name", slipway.commands)
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [*((name, errno.EROFS) for name in slipway.commands),
+     ("up", errno.ENOSPC), ("logs", errno.ENOSPC), ("up", errno.EACCES)],
+)  # fmt: skip
 def test_a_state_directory_that_takes_nothing_is_one_sentence_in_every_command(
     state: Path,
     name: str,

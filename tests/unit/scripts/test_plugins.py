@@ -9,21 +9,16 @@ from pathlib import Path
 import pytest
 
 from core.paths import CHECKOUT
+from tests.unit.shell_program import shell_program
 
 ADDRESS = "127.0.0.1:1"
-
-
-def program(file: Path, says: str) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(f'#!/bin/sh\necho {says} "$@"\n')
-    file.chmod(0o755)
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A checkout of nothing but the starters and a Python environment."""
     made = tmp_path / "checkout"
-    program(made / ".venv/bin/python", "python")
+    shell_program(made / ".venv/bin/python", 'echo python "$@"')
     shutil.copytree(CHECKOUT / "scripts/plugins", made / "scripts/plugins")
     return made
 
@@ -37,7 +32,8 @@ def started(checkout: Path, package: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("package", ["kubernetes", "azure-native"])
 def test_what_set_up_has_provided_is_started(checkout: Path, package: str) -> None:
-    program(checkout.parent / "slipway/bin" / f"pulumi-resource-{package}", "real")
+    plugin = checkout.parent / "slipway/bin" / f"pulumi-resource-{package}"
+    shell_program(plugin, 'echo real "$@"')
     assert started(checkout, package).stdout == f"real {ADDRESS}\n"
 
 
@@ -55,8 +51,7 @@ def test_a_stub_serves_previews_on_azure_where_there_is_no_plugin(checkout: Path
 def test_a_kubeconfig_that_the_plugin_leaves_goes_with_the_next_start(checkout: Path) -> None:
     """It writes one at every start, for Helm, and removes none."""
     plugin = checkout.parent / "slipway/bin/pulumi-resource-kubernetes"
-    program(plugin, "real")
-    plugin.write_text('#!/bin/sh\necho secret > "$(mktemp "${TMPDIR:-/tmp}/kubeconfigXXXXXX")"\n')
+    shell_program(plugin, 'echo secret > "$(mktemp "${TMPDIR:-/tmp}/kubeconfigXXXXXX")"')
     for _ in range(3):
         assert started(checkout, "kubernetes").returncode == 0
     directory = checkout.parent / "slipway/kubeconfigs"
@@ -67,8 +62,7 @@ def test_a_kubeconfig_that_the_plugin_leaves_goes_with_the_next_start(checkout: 
 def test_a_plugin_ends_with_whoever_started_it(checkout: Path) -> None:
     """The engine, which may be killed; itself it would look only every five minutes."""
     plugin = checkout.parent / "slipway/bin/pulumi-resource-kubernetes"
-    program(plugin, "real")
-    plugin.write_text("#!/bin/sh\necho $$\nexec sleep 60\n")
+    shell_program(plugin, "echo $$\nexec sleep 60")
     starter = checkout / "scripts/plugins/pulumi-resource-kubernetes"
     engine = f"import subprocess; subprocess.run(['{starter}', '{ADDRESS}'])"
     environment = {"PATH": "/usr/bin:/bin", "XDG_CACHE_HOME": str(checkout.parent)}
@@ -88,7 +82,7 @@ def test_a_plugin_ends_with_whoever_started_it(checkout: Path) -> None:
 def test_the_shells_own_python_does_not_reach_a_plugins(checkout: Path, starter: str) -> None:
     """By hand, `pulumi up` runs in whatever shell it is."""
     shutil.copytree(CHECKOUT / "infra/provider", checkout / "infra/provider")
-    (checkout / ".venv/bin/python").write_text("#!/bin/sh\nenv\n")
+    shell_program(checkout / ".venv/bin/python", "env")
     names = ("PYTHONPATH", "PYTHONHOME", "PYTHONSAFEPATH")
     environment = {"PATH": "/usr/bin:/bin", "HOME": "/", **dict.fromkeys(names, "/of/the/shell")}
     folder, package = starter.rsplit("/", 1)

@@ -68,78 +68,44 @@ def limit(name: str, value: int) -> Change:
     return change
 
 
+def restricted(answers: dict[str, Any]) -> None:
+    reason = {"type": "Location", "reasonCode": "NotAvailableForSubscription"}
+    answers["vm list-skus"][GPU]["restrictions"].append(reason)
+
+
+def without(command: str, which: int = -1) -> Change:
+    return lambda answers: answers[command].pop(which)
+
+
+def somebody(answers: dict[str, Any]) -> None:
+    answers["ad signed-in-user show"]["id"] = "somebody"
+
+
+FAMILY, SPOT, LIMIT = "Standard NCASv3_T4 Family", "lowPriorityCores", "gpu.maxNodes"
+FALLING_BACK = {"gpu": {"spot": {"fallback": {}}}}
+ANOTHER = {"gpu": {"spot": {"fallback": {"size": "Standard_NC8as_T4_v3"}}}}
+ELSEWHERE = '"westeurop" is not listed by `az account list-locations`. Did you mean westeurope?'
+UNREGISTERED = "has Microsoft.Storage as NotRegistered; run `az provider register"
+RESTRICTED = "is not available in westeurope: NotAvailableForSubscription"
+QUOTA = f"may grow to 8 vCPUs of {FAMILY}, whose quota in westeurope is "
+NOT_OFFERED = "Standard_NC8as_T4_v3 is not available in westeurope: no such size is offered"
+
+
 @pytest.mark.parametrize(
     ("change", "settings", "key", "text"),
     [
-        (
-            lambda answers: answers["ad signed-in-user show"].update(id="somebody"),
-            {},
-            "admins",
-            "add somebody to users",
-        ),
-        (
-            lambda answers: answers["provider list"].pop(),
-            {},
-            "subscription",
-            "has Microsoft.Storage as NotRegistered; run `az provider register",
-        ),
-        (
-            unchanged,
-            {"location": "westeurop"},
-            "location",
-            '"westeurop" is not listed by `az account list-locations`. Did you mean westeurope?',
-        ),
-        (
-            lambda answers: answers["vm list-skus"][GPU]["restrictions"].append(
-                {"type": "Location", "reasonCode": "NotAvailableForSubscription"}
-            ),
-            {},
-            "gpu.size",
-            "is not available in westeurope: NotAvailableForSubscription",
-        ),
-        (
-            lambda answers: answers["vm list-skus"].pop(SYSTEM),
-            {},
-            "system.size",
-            "no such size is offered",
-        ),
-        (
-            limit("Standard NCASv3_T4 Family", 4),
-            {},
-            "gpu.maxNodes",
-            "may grow to 8 vCPUs of Standard NCASv3_T4 Family, whose quota in westeurope is 4",
-        ),
-        (limit("cores", 19), {}, "gpu.maxNodes", "may grow to 20 vCPUs of cores"),
-        (
-            limit("lowPriorityCores", 7),
-            {"gpu": {"spot": {}}},
-            "gpu.maxNodes",
-            "may grow to 8 vCPUs of lowPriorityCores",
-        ),
-        (
-            limit("Standard NCASv3_T4 Family", 7),
-            {"gpu": {"spot": {"fallback": {}}}},
-            "gpu.spot.fallback.maxNodes",
-            "may grow to 8 vCPUs of Standard NCASv3_T4 Family, whose quota in westeurope is 7",
-        ),
-        (
-            limit("lowPriorityCores", 7),
-            {"gpu": {"spot": {"fallback": {}}}},
-            "gpu.maxNodes",
-            "may grow to 8 vCPUs of lowPriorityCores",
-        ),
-        (
-            lambda answers: answers["vm list-skus"].pop(GPU),
-            {"gpu": {"spot": {"fallback": {}}}},
-            "gpu.size",
-            "no such size is offered",
-        ),
-        (
-            unchanged,
-            {"gpu": {"spot": {"fallback": {"size": "Standard_NC8as_T4_v3"}}}},
-            "gpu.spot.fallback.size",
-            "Standard_NC8as_T4_v3 is not available in westeurope: no such size is offered",
-        ),
+        (somebody, {}, "admins", "add somebody to users"),
+        (without("provider list"), {}, "subscription", UNREGISTERED),
+        (unchanged, {"location": "westeurop"}, "location", ELSEWHERE),
+        (restricted, {}, "gpu.size", RESTRICTED),
+        (without("vm list-skus", SYSTEM), {}, "system.size", "no such size is offered"),
+        (limit(FAMILY, 4), {}, LIMIT, f"{QUOTA}4"),
+        (limit("cores", 19), {}, LIMIT, "may grow to 20 vCPUs of cores"),
+        (limit(SPOT, 7), {"gpu": {"spot": {}}}, LIMIT, f"may grow to 8 vCPUs of {SPOT}"),
+        (limit(FAMILY, 7), FALLING_BACK, "gpu.spot.fallback.maxNodes", f"{QUOTA}7"),
+        (limit(SPOT, 7), FALLING_BACK, LIMIT, f"may grow to 8 vCPUs of {SPOT}"),
+        (without("vm list-skus", GPU), FALLING_BACK, "gpu.size", "no such size is offered"),
+        (unchanged, ANOTHER, "gpu.spot.fallback.size", NOT_OFFERED),
     ],
     ids=[
         *("admin", "provider", "region", "restricted", "size", "family", "all cores", "spot"),
@@ -156,9 +122,8 @@ def test_each_problem_names_the_key_and_the_way_out(
 
 def test_all_problems_are_reported_together(found: Any) -> None:
     def change(answers: dict[str, Any]) -> None:
-        answers["ad signed-in-user show"]["id"] = "somebody"
-        answers["provider list"].pop()
-        limit("lowPriorityCores", 0)(answers)
+        for each in (somebody, without("provider list"), limit(SPOT, 0)):
+            each(answers)
 
     assert sorted(found(change, gpu={"spot": {}})) == ["admins", "gpu.maxNodes", "subscription"]
 
@@ -174,10 +139,7 @@ def test_a_member_of_a_group_is_an_administrator(found: Any) -> None:
 
 
 def test_by_default_the_caller_is_the_administrator_and_no_problem(found: Any, root: Path) -> None:
-    def change(answers: dict[str, Any]) -> None:
-        answers["ad signed-in-user show"].update(id="somebody")
-
-    assert found(change, admins={}) == {}
+    assert found(somebody, admins={}) == {}
     section = own(template("azure", root))
     assert administrators(settings("azure", {**section, "admins": {}})) == {"User": ["somebody"]}
     named = administrators(settings("azure", section))

@@ -12,6 +12,7 @@ from clusters.aks.settings import AksSettings
 from clusters.nodes import Taint
 from core.validation import check
 
+TAINTS = (Taint("sku", "gpu"), Taint("kubernetes.azure.com/scalesetpriority", "spot"))
 ME = "11111111-2222-3333-4444-555555555555"
 PLAIN: dict[str, Any] = {
     "subscription": ME,
@@ -34,31 +35,18 @@ def test_the_stack_names_its_cluster() -> None:
 
 
 def test_a_name_that_azure_reserves_gets_a_prefix_and_any_other_stays_as_it_was() -> None:
-    named = {
-        name: settings(name=name).resource_name for name in ("azure", "office", "login-a", "a")
-    }
-    assert named == {
-        "azure": "slipway-azure",
-        "office": "slipway-office",
-        "login-a": "slipway-login-a",
-        "a": "a",
-    }
+    for name in ("azure", "office", "login-a"):
+        assert settings(name=name).resource_name == f"slipway-{name}"
+    assert settings(name="a").resource_name == "a"
 
 
 def test_reserved_names_that_no_prefix_makes_right_are_refused_at_once() -> None:
-    document = {
-        **PLAIN,
-        "name": "my-windows",
-        "registry": {"name": "Office"},
-        "storage": {"name": "microsoftdata"},
-    }
-    found = check(AksSettings, document, "slipway:cluster", base={"name": "azure"})
+    names = {"name": "my-windows", "registry": {"name": "Office"}}
+    document = {**PLAIN, **names, "storage": {"name": "microsoftdata"}}
+    found = check(AksSettings, document, "cluster", base={"name": "azure"})
     assert isinstance(found, list)
-    assert {each.key.removeprefix("slipway:cluster.") for each in found} == {
-        "name",
-        "registry.name",
-        "storage.name",
-    }
+    keys = ("name", "registry.name", "storage.name")
+    assert {each.key for each in found} == {f"cluster.{key}" for key in keys}
 
 
 def test_names_that_all_of_azure_shares_are_the_clusters_own() -> None:
@@ -80,10 +68,7 @@ def test_jobs_know_the_pool_by_what_its_nodes_have() -> None:
     assert pool is not None
     assert (pool.per_node, pool.min_nodes, pool.max_nodes) == (4, 0, 3)
     assert pool.labels == {"slipway-pool": "gpu", "kubernetes.azure.com/scalesetpriority": "spot"}
-    assert pool.taints == (
-        Taint("sku", "gpu"),
-        Taint("kubernetes.azure.com/scalesetpriority", "spot"),
-    )
+    assert pool.taints == TAINTS
     assert pool.interface == "eth0"
 
 
@@ -94,10 +79,7 @@ def test_jobs_know_spot_nodes_and_those_that_take_over_as_one() -> None:
     assert (pool.per_node, pool.min_nodes, pool.max_nodes) == (1, 0, 5)
     # Labels that both have, and the taints of either.
     assert pool.labels == {"slipway-pool": "gpu", "a": "b"}
-    assert pool.taints == (
-        Taint("sku", "gpu"),
-        Taint("kubernetes.azure.com/scalesetpriority", "spot"),
-    )
+    assert pool.taints == TAINTS
 
 
 def test_nodes_that_take_over_are_as_the_spot_nodes_are_but_for_what_is_set() -> None:
@@ -140,18 +122,11 @@ def test_a_cluster_can_be_without_gpus() -> None:
 
 def test_every_pool_is_paid_for() -> None:
     found = pools(settings(cpu={}, gpu={"spot": {}, "maxNodes": 5}))
-    assert [(pool.name, pool.min_nodes, pool.max_nodes, pool.gpus) for pool in found] == [
-        ("system", 1, 3, 0),
-        ("cpu", 1, 4, 0),
-        ("gpu", 0, 5, 1),
-    ]
-    assert [pool.spot for pool in found] == [False, False, True]
+    told = [(each.name, each.min_nodes, each.max_nodes, each.gpus, each.spot) for each in found]
+    assert told == [("system", 1, 3, 0, False), ("cpu", 1, 4, 0, False), ("gpu", 0, 5, 1, True)]
     found = pools(settings(gpu={"spot": {"fallback": {"maxNodes": 1}}}))
-    assert [(pool.name, pool.max_nodes, pool.spot) for pool in found] == [
-        ("system", 3, False),
-        ("gpu", 2, True),
-        ("gpufallback", 1, False),
-    ]
+    both = [(each.name, each.max_nodes, each.spot) for each in found]
+    assert both == [("system", 3, False), ("gpu", 2, True), ("gpufallback", 1, False)]
     assert {(pool.provider, pool.region) for pool in found} == {("azure", "westeurope")}
 
 

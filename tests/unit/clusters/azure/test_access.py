@@ -66,29 +66,28 @@ def test_a_cluster_that_cannot_be_reached_is_waited_for_until_the_limit() -> Non
         AccessHandler().create(inputs(gone.kubeconfig), Row())
 
 
-def test_a_missing_login_program_fails_immediately(api: FakeApi) -> None:
+def by_program(api: FakeApi, command: str, *args: str) -> str:
+    """Return the kubeconfig of a user whom a program logs in."""
     document = yaml.safe_load(api.kubeconfig)
-    plugin = {
-        "apiVersion": "client.authentication.k8s.io/v1beta1",
-        "command": "no-such-kubelogin",
-        "args": ["get-token"],
-        "interactiveMode": "Never",
-    }
-    document["users"][0]["user"] = {"exec": plugin}
+    program = {"command": command, "args": [*args], "interactiveMode": "Never"}
+    version = "client.authentication.k8s.io/v1"
+    document["users"][0]["user"] = {"exec": {"apiVersion": version, **program}}
+    return yaml.safe_dump(document)
+
+
+def test_a_missing_login_program_fails_immediately(api: FakeApi) -> None:
+    document = by_program(api, "no-such-kubelogin", "get-token")
     with pytest.raises(ConfigException, match="no-such-kubelogin"):
-        AccessHandler().create(inputs(yaml.safe_dump(document)), Row())
+        AccessHandler().create(inputs(document), Row())
 
 
 def test_a_login_that_hangs_is_ended_wholly(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kube, "_LOGIN_SECONDS", 0.2)
-    document = yaml.safe_load(api.kubeconfig)
     # What it starts holds its output open.
-    hanging = {"command": "sh", "args": ["-c", "sleep 60; true"], "interactiveMode": "Never"}
-    version = "client.authentication.k8s.io/v1"
-    document["users"][0]["user"] = {"exec": {"apiVersion": version, **hanging}}
+    document = by_program(api, "sh", "-c", "sleep 60; true")
     began = time.monotonic()
     with pytest.raises(ConfigException, match=r"`sh`, which did not finish within 0\.2 s"):
-        kube.connect(yaml.safe_dump(document))
+        kube.connect(document)
     assert time.monotonic() - began < 30
 
 

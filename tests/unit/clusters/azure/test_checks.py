@@ -14,6 +14,7 @@ from clusters.kinds import CLUSTERS
 from core.validation import check as read
 from tests.doubles import recorded_az
 from tests.engine.azure_stack import own
+from tests.unit.shell_program import shell_program
 
 ME = "11111111-2222-3333-4444-555555555555"
 STACKS = {"azure": "aks", "azure-stack": "azure-stack"}
@@ -27,9 +28,8 @@ def template(stack: str, root: Path) -> dict[str, Any]:
 
 def settings(stack: str, section: dict[str, Any]) -> Any:
     said = {key: value for key, value in section.items() if key != "kind"}
-    found = read(
-        CLUSTERS[STACKS[stack]].settings.load(), said, "slipway:cluster", base={"name": stack}
-    )
+    kind = CLUSTERS[STACKS[stack]].settings.load()
+    found = read(kind, said, "slipway:cluster", base={"name": stack})
     assert not isinstance(found, list), list(map(str, found))
     return found
 
@@ -42,27 +42,18 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def install(name: str, directory: Path) -> None:
-    (directory / name).write_text("#!/bin/sh\n")
-    (directory / name).chmod(0o755)
-
-
 @pytest.mark.parametrize(
     ("stack", "keys"),
     [
-        (
-            "azure",
-            ["subscription", "api.authorizedRanges[0]", "admins.users[0]", "budget.emails[0]"],
-        ),
-        (
-            "azure-stack",
-            ["subscription", "customLocation", "sshKey", "entra.adminGroups[0]", "registry.server"],
-        ),
+        ("azure", ["api.authorizedRanges[0]", "admins.users[0]", "budget.emails[0]"]),
+        ("azure-stack", ["customLocation", "sshKey", "entra.adminGroups[0]", "registry.server"]),
     ],
 )
 def test_each_placeholder_comes_with_its_value(stack: str, keys: list[str], root: Path) -> None:
     found = [*placeholders(settings(stack, template(stack, root)), stack)]
-    assert [each.key for each in found] == [f"slipway:cluster.{key}" for key in keys]
+    assert [each.key for each in found] == [
+        f"slipway:cluster.{key}" for key in ("subscription", *keys)
+    ]
     assert all("is a placeholder; replace it with " in each.text for each in found)
     assert found[0].text.endswith("what `az account show --query id` prints")
 
@@ -92,7 +83,7 @@ def test_an_update_refuses_placeholders_and_missing_programs_all_at_once(
 def test_a_preview_warns_of_the_same_and_goes_on(
     stack: str, root: Path, bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install("az", bare)
+    shell_program(bare / "az", "")
     said: list[str] = []
     monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: True)
     monkeypatch.setattr("pulumi.log.warn", said.append)
@@ -106,7 +97,7 @@ def test_a_preview_warns_of_the_same_and_goes_on(
 def test_a_complete_update_passes(root: Path, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{bare}:/usr/bin:/bin")
     recorded_az.install(bare)
-    install("kubelogin", bare)
+    shell_program(bare / "kubelogin", "")
     said: list[str] = []
     monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: False)
     monkeypatch.setattr("pulumi.log.warn", said.append)
@@ -121,7 +112,7 @@ def test_an_update_refuses_who_is_not_logged_in_to_the_subscription(
     """Who is not logged in, or to another tenant, is refused before anything is created."""
     monkeypatch.setenv("PATH", f"{bare}:/usr/bin:/bin")
     recorded_az.install(bare, {})
-    install("kubelogin", bare)
+    shell_program(bare / "kubelogin", "")
     monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: False)
     with pytest.raises(pulumi.RunError, match=r"subscription: can.t be used .* run `az login`"):
         before_update(settings(stack, own(template(stack, root))), stack)
@@ -152,8 +143,7 @@ def az(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]
 
     def install(script: str) -> Path:
         called = tmp_path / "called"
-        (tmp_path / "az").write_text(f'#!/bin/sh\necho "$@" >> {called}\n{script}\n')
-        (tmp_path / "az").chmod(0o755)
+        shell_program(tmp_path / "az", f'echo "$@" >> {called}\n{script}')
         return called
 
     return install

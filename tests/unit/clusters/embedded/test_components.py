@@ -50,35 +50,40 @@ def test_what_a_program_is_given_of_the_clusters_keys_is_what_restarts_it(layout
         assert named == {path for path in component.reads if path.parent == layout.pki}
 
 
-@pytest.mark.parametrize("name", ["kube-controller-manager", "kube-scheduler"])
-def test_controllers_answer_on_the_nodes_loopback_alone(layout: Layout, name: str) -> None:
-    assert {"--bind-address=127.0.0.1", "--leader-elect=false"} <= set(_named(layout, name).command)
+LOOPBACK = {"--bind-address=127.0.0.1", "--leader-elect=false"}
 
 
-def test_the_api_server_listens_on_the_node_and_refuses_anonymous_requests(layout: Layout) -> None:
-    command = _named(layout, "kube-apiserver").command
-    assert f"--bind-address={layout.node_address}" in command
-    assert {"--anonymous-auth=false", "--authorization-mode=Node,RBAC"} <= set(command)
+@pytest.mark.parametrize(
+    ("name", "flags"),
+    [
+        ("kube-controller-manager", LOOPBACK),
+        ("kube-scheduler", LOOPBACK),
+        ("kube-apiserver", {"--bind-address={node}", "--anonymous-auth=false"}),
+        ("kube-apiserver", {"--authorization-mode=Node,RBAC"}),
+        ("etcd", {"--client-cert-auth=true", "--peer-client-cert-auth=true"}),
+    ],
+)
+def test_components_listen_on_the_node_alone_and_refuse_whom_they_do_not_know(
+    layout: Layout, name: str, flags: set[str]
+) -> None:
+    expected = {each.format(node=layout.node_address) for each in flags}
+    assert expected <= set(_named(layout, name).command)
 
 
-def test_etcd_listens_on_loopback_alone_and_asks_for_certificates(layout: Layout) -> None:
+def test_etcd_listens_on_loopback_alone(layout: Layout) -> None:
     command = _named(layout, "etcd").command
     listens = [flag.split("=")[1] for flag in command if flag.startswith("--listen-")]
     assert listens == ["https://127.0.0.1:2379", "https://127.0.0.1:2380"]
-    assert {"--client-cert-auth=true", "--peer-client-cert-auth=true"} <= set(command)
 
 
-def test_the_kubelet_refuses_anonymous_requests(kubelet: dict[str, Any]) -> None:
+def test_the_kubelet_refuses_anonymous_requests_and_bounds_pods(
+    layout: Layout, kubelet: dict[str, Any]
+) -> None:
     assert kubelet["authentication"]["anonymous"] == {"enabled": False}
     assert kubelet["authorization"] == {"mode": "Webhook"}
     assert kubelet["readOnlyPort"] == 0
-
-
-def test_a_pod_cannot_take_all_of_the_machines_processes(kubelet: dict[str, Any]) -> None:
+    # A pod cannot take all of the machine's processes, and is under the cluster's control group.
     assert kubelet["podPidsLimit"] == 4096
-
-
-def test_pods_are_under_the_clusters_control_group(layout: Layout, kubelet: dict[str, Any]) -> None:
     assert kubelet["cgroupRoot"] == f"/{layout.node}"
 
 
@@ -100,9 +105,8 @@ def test_a_directory_may_be_called_as_the_formats_write_other_things(tmp_path: P
     layout = Layout(tmp_path / 'we#ird: "é" \\ $node')
     files = {file.name: text for each in components(layout) for file, text in each.files.items()}
     assert tomllib.loads(files["containerd.toml"])["root"] == f"{layout.directory}/containerd"
-    assert yaml.safe_load(files["kubelet.yaml"])["tlsCertFile"] == str(
-        layout.certificate("kubelet")
-    )
+    certificate = str(layout.certificate("kubelet"))
+    assert yaml.safe_load(files["kubelet.yaml"])["tlsCertFile"] == certificate
 
 
 def test_pods_get_a_link_each_and_a_way_out(written: dict[str, str]) -> None:
@@ -136,18 +140,13 @@ def test_the_firewall_lets_the_hosts_own_packets_in_and_then_none(layout: Layout
 def test_every_component_is_restarted_and_dies_with_its_supervisor(layout: Layout) -> None:
     parsed = configparser.ConfigParser(interpolation=None)
     parsed.read_string(node.supervisord(layout, components(layout)))
-    programs = [parsed[name] for name in parsed.sections() if name.startswith("program:")]
+    programs = {name: parsed[name] for name in parsed.sections() if name.startswith("program:")}
     assert len(programs) == len(components(layout))
-    for program in programs:
+    for program in programs.values():
         assert program["autorestart"] == "true"
         assert shlex.split(program["command"])[1:3] == ["--pdeathsig", "KILL"]
         assert int(program["stdout_logfile_backups"]) == 1
-
-
-def test_what_needs_no_api_server_starts_by_itself(layout: Layout) -> None:
-    parsed = configparser.ConfigParser(interpolation=None)
-    parsed.read_string(node.supervisord(layout, components(layout)))
-    programs = {name: parsed[name] for name in parsed.sections() if name.startswith("program:")}
+    # What needs no API server starts by itself.
     by_itself = {name for name, program in programs.items() if program["autostart"] == "true"}
     assert by_itself == {"program:etcd", "program:kube-apiserver", "program:containerd"}
 
@@ -162,21 +161,15 @@ def test_supervisord_gets_a_command_back_as_it_was_meant(layout: Layout) -> None
     assert tuple(given[-2:]) == command[1:]
 
 
-def test_a_changed_credential_changes_its_readers_section_and_no_others(layout: Layout) -> None:
+def test_a_changed_credential_or_program_changes_its_own_section_alone(layout: Layout) -> None:
     def sections() -> dict[str, str]:
         return {made.name: node.fingerprint(made) for made in components(layout)}
 
     before = sections()
     layout.certificate("scheduler").write_text("renewed")
+    Path(_named(layout, "etcd").command[0]).write_text("another build")
     after = sections()
-    assert {name for name in after if after[name] != before[name]} == {"kube-scheduler"}
-
-
-def test_a_rebuilt_program_changes_its_section(layout: Layout) -> None:
-    component = _named(layout, "etcd")
-    before = node.fingerprint(component)
-    Path(component.command[0]).write_text("another build")
-    assert node.fingerprint(component) != before
+    assert {name for name in after if after[name] != before[name]} == {"kube-scheduler", "etcd"}
 
 
 @pytest.fixture

@@ -19,9 +19,8 @@ from tests.unit.images.objects import Listener
     "directory", ["", "..", "dev/deeper", "/etc", "Dev", "-dev", "dev-", "a" * 64, "a_b"]
 )
 def test_a_directory_that_is_no_clusters_is_never_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, directory: str
+    monkeypatch: pytest.MonkeyPatch, directory: str
 ) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     removed: list[Layout] = []
     monkeypatch.setattr("clusters.embedded.lifecycle.remove", removed.append)
     path = str(state_dir() / "clusters" / directory)
@@ -31,9 +30,8 @@ def test_a_directory_that_is_no_clusters_is_never_removed(
 
 
 def test_a_cluster_of_another_stack_is_neither_taken_nor_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     changed: list[object] = []
     monkeypatch.setattr("clusters.embedded.embedded_cluster.require", lambda _: None)
     monkeypatch.setattr("clusters.embedded.lifecycle.remove", changed.append)
@@ -53,11 +51,8 @@ def test_a_cluster_of_another_stack_is_neither_taken_nor_removed(
 def made(tmp_path: Path) -> dict[str, str]:
     layout = Layout(tmp_path / "dev")
     pki.ensure(layout)
-    return {
-        "name": "dev",
-        "directory": str(layout.directory),
-        "kubeconfig": kubeconfig(layout, "admin"),
-    }
+    known = {"name": "dev", "directory": str(layout.directory)}
+    return {**known, "kubeconfig": kubeconfig(layout, "admin")}
 
 
 def _healthy(monkeypatch: pytest.MonkeyPatch, *problems: Problem) -> None:
@@ -70,10 +65,7 @@ def test_faults_are_drift_in_place(made: dict[str, str], monkeypatch: pytest.Mon
     _healthy(monkeypatch, etcd, etcd, Problem("node", "not Ready"))
     inputs = {"name": "dev", "directory": made["directory"]}
     changes = EmbeddedHandler().diff(made, inputs, Listener())
-    assert [(change.path, change.drift, change.replace) for change in changes] == [
-        ("etcd", True, False),
-        ("node", True, False),
-    ]
+    assert changes == [Change("etcd", drift=True), Change("node", drift=True)]
 
 
 def test_what_passes_is_no_drift(made: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:

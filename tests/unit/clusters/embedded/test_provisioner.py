@@ -30,10 +30,7 @@ def test_a_volume_is_what_the_claim_asked_for_and_is_bound_to_it_alone() -> None
     assert made["spec"]["capacity"] == {"storage": "5Gi"}
     assert made["spec"]["accessModes"] == ["ReadWriteOnce"]
     assert made["spec"]["claimRef"]["uid"] == "u-1"
-
-
-def test_a_volume_is_of_the_kind_that_the_kubelet_gives_to_a_pods_group() -> None:
-    made = provisioner.volume(_claim(), "Delete", Path("/volumes/pvc-u-1"), "node")
+    # It is of the kind that the kubelet gives to a pod's group.
     assert made["spec"]["local"] == {"path": "/volumes/pvc-u-1"}
     (term,) = made["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
     assert term["matchExpressions"][0]["values"] == ["node"]
@@ -46,9 +43,7 @@ def test_a_claim_waits_until_it_has_a_volume_or_is_being_deleted() -> None:
     deleted = _claim()
     deleted["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert not provisioner.is_waiting(deleted)
-
-
-def test_a_claim_for_a_copy_gets_no_empty_volume() -> None:
+    # A claim for a copy gets no empty volume.
     assert not provisioner.is_waiting(_claim(dataSourceRef={"kind": "VolumeSnapshot", "name": "s"}))
 
 

@@ -101,9 +101,8 @@ def test_data_that_is_newer_or_too_old_is_refused_before_anything_changes(
 ) -> None:
     provide("v1.37.2")
     layout.written_by.write_text(written)
-    with pytest.raises(
-        RuntimeError, match=rf"contains data from Kubernetes {has}, but v1\.37\.2 accepts"
-    ):
+    told = rf"contains data from Kubernetes {has}, but v1\.37\.2 accepts"
+    with pytest.raises(RuntimeError, match=told):
         older(layout)
     with pytest.raises(RuntimeError, match="Nothing was changed"), taken_over(layout):
         pytest.fail("it was brought up")

@@ -2,7 +2,6 @@
 
 import base64
 import os
-import stat
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +16,9 @@ from clusters.kubeconfig.settings import KubeconfigSettings
 from clusters.nodes import GpuPool, Taint
 from core import toolchain
 from core.validation import check
+from tests.unit.shell_program import shell_program
 
-API = "client.authentication.k8s.io/v1"
+LOGIN = {"apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never"}
 
 
 @pytest.fixture
@@ -26,15 +26,12 @@ def folder(tmp_path: Path) -> Path:
     """A folder with two kubeconfigs: `a` has the contexts a and b, `more` has c."""
     for name in ("ca.pem", "cert.pem", "key.pem", "token"):
         (tmp_path / name).write_text(f"content of {name}")
-    login = tmp_path / "bin" / "login"
-    login.parent.mkdir()
-    login.write_text("#!/bin/sh\n")
-    login.chmod(login.stat().st_mode | stat.S_IXUSR)
+    shell_program(tmp_path / "bin" / "login", "")
     cluster = {"server": "https://a.example:6443", "certificate-authority": "ca.pem"}
     stamped = {**cluster, "extensions": [{"name": "minikube", "extension": {"last-update": "now"}}]}
     users = {
         "a": {"client-certificate": "cert.pem", "client-key": "key.pem"},
-        "b": {"exec": {"apiVersion": API, "command": "./bin/login", "interactiveMode": "Never"}},
+        "b": {"exec": {**LOGIN, "command": "./bin/login"}},
     }
     write(tmp_path / "a", {"a": stamped, "b": cluster}, users, current="a")
     write(tmp_path / "more", {"c": {"server": "https://c.example"}}, {"c": {"token": "t"}})
@@ -98,21 +95,25 @@ def test_a_command_with_a_slash_counts_from_the_files_own_folder(folder: Path) -
     assert user(chosen(folder / "a", "b"))["exec"]["command"] == str(folder / "bin" / "login")
 
 
-def test_a_command_without_a_slash_is_left_to_path(folder: Path) -> None:
-    program = {"apiVersion": API, "command": "login", "interactiveMode": "IfAvailable"}
-    write(folder / "d", {"d": {"server": "https://d"}}, {"d": {"exec": program}}, "d")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PATH", str(folder / "bin"), prepend=os.pathsep)
-        assert user(chosen(folder / "d"))["exec"]["command"] == "login"
-
-
-def test_a_token_in_a_file_stays_there_since_it_is_renewed_there(folder: Path) -> None:
-    write(folder / "d", {"d": {"server": "https://d"}}, {"d": {"tokenFile": "token"}}, "d")
-    assert user(chosen(folder / "d")) == {"tokenFile": str(folder / "token")}
-
-
-def test_a_token_is_kept(folder: Path) -> None:
-    assert user(chosen(folder / "more", "c")) == {"token": "t"}
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        # A command without a slash is left to PATH.
+        ({"exec": {**LOGIN, "command": "login"}}, "login"),
+        # A token in a file stays there, since it is renewed there.
+        ({"tokenFile": "token"}, "{folder}/token"),
+        ({"token": "t"}, "t"),
+    ],
+)
+def test_what_a_user_logs_in_with_is_kept(
+    folder: Path, given: dict[str, Any], kept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(folder / "bin"), prepend=os.pathsep)
+    write(folder / "d", {"d": {"server": "https://d"}}, {"d": given}, "d")
+    ((key, value),) = user(chosen(folder / "d")).items()
+    assert key in given
+    there = value["command"] if isinstance(value, dict) else value
+    assert there == kept.format(folder=folder)
 
 
 def test_several_files_are_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,44 +161,27 @@ def test_a_file_that_is_not_there_is_named(folder: Path, monkeypatch: pytest.Mon
     assert "in KUBECONFIG" in said
 
 
-def test_an_unknown_context_is_reported_with_the_allowed_ones(folder: Path) -> None:
-    text = (
+def test_a_kubeconfig_that_can_not_be_used_is_refused_with_the_reason(folder: Path) -> None:
+    cluster = {"d": {"server": "https://d"}}
+    write(folder / "lost", cluster, {"d": {}}, current="gone")
+    dropped = {"auth-provider": {"name": "azure", "config": {}}}
+    write(folder / "dropped", cluster, {"d": dropped}, "d")
+    (folder / "empty").write_text("apiVersion: v1\nkind: Config\n")
+    (folder / "bad").write_text("a: [")
+    for file, words in {
+        "more": "slipway:cluster.context: is missing",  # with no current context
+        "lost": '"gone", the current context, is not in',
+        "dropped": 'auth-provider "azure", which Kubernetes clients no longer support',
+        "empty": "contains no context; set",
+        "bad": "did not find expected node content",
+    }.items():
+        assert words in refusal(folder / file)
+    assert refusal(folder / "more").endswith("allowed: c")
+    assert refusal(folder / "a", "aa") == (
         f'slipway:cluster.context: "aa" is not in {folder / "a"}; did you mean "a"? Allowed: a, b'
     )
-    assert refusal(folder / "a", "aa") == text
-
-
-def test_without_a_current_context_one_has_to_be_named(folder: Path) -> None:
-    said = refusal(folder / "more")
-    assert "slipway:cluster.context: is missing" in said
-    assert said.endswith("allowed: c")
-
-
-def test_an_unknown_current_context_is_refused(folder: Path) -> None:
-    write(folder / "d", {"d": {"server": "https://d"}}, {"d": {}}, current="gone")
-    assert '"gone", the current context, is not in' in refusal(folder / "d")
-
-
-def test_a_file_without_contexts_is_refused(folder: Path) -> None:
-    (folder / "empty").write_text("apiVersion: v1\nkind: Config\n")
-    assert "contains no context; set" in refusal(folder / "empty")
-
-
-def test_an_invalid_kubeconfig_is_refused_with_the_parsers_message(folder: Path) -> None:
-    (folder / "bad").write_text("a: [")
-    assert "did not find expected node content" in refusal(folder / "bad")
-
-
-def test_a_certificate_that_has_gone_is_named(folder: Path) -> None:
     (folder / "ca.pem").unlink()
     assert f"open {folder / 'ca.pem'}: no such file" in refusal(folder / "a")
-
-
-def test_an_auth_provider_that_clients_have_dropped_is_refused(folder: Path) -> None:
-    credentials = {"auth-provider": {"name": "azure", "config": {}}}
-    write(folder / "d", {"d": {"server": "https://d"}}, {"d": credentials}, "d")
-    said = 'auth-provider "azure", which Kubernetes clients no longer support'
-    assert said in refusal(folder / "d")
 
 
 def settled(**said: Any) -> Any:
@@ -212,14 +196,8 @@ def test_the_setting_gpus_becomes_the_pool_of_jobs() -> None:
     gpus = {"perNode": 4, "nodes": 0, "maxNodes": 2, "labels": {"pool": "gpu"}, "taints": [taint]}
     wanted = settled(images={**IMAGES, "trainerCuda": "example.org/cuda:1"}, gpus=gpus)
     kind = CLUSTERS["kubeconfig"]
-    assert kind.gpus(wanted) == GpuPool(
-        4,
-        min_nodes=0,
-        max_nodes=2,
-        labels={"pool": "gpu"},
-        taints=(Taint("sku", "gpu"),),
-        device_plugin=False,
-    )
+    pool = GpuPool(4, min_nodes=0, max_nodes=2, labels={"pool": "gpu"}, device_plugin=False)
+    assert kind.gpus(wanted) == replace(pool, taints=(Taint("sku", "gpu"),))
     assert kind.gpus(settled(images=IMAGES)) is None
     assert kind.pools(wanted) == ()
     assert kind.capacity(wanted) is None

@@ -14,6 +14,7 @@ NEWEST = Deployed("kubeflow", "training-operator", "ghcr.io/x/training-operator:
 EMPTY = Found(deployed=())
 SERVING = Found(serves=True, deployed=(NEWEST,), judged=True)
 MINE = "slipway/mine"
+USED = ExistingOperator("1.9.3", "kubeflow", "training-operator", judges=True)
 
 
 def decided(found: Found, wanted: Requested = "auto") -> ExistingOperator | None:
@@ -61,8 +62,7 @@ def test_where_there_is_none_one_is_installed(wanted: Requested) -> None:
 
 @pytest.mark.parametrize("wanted", ["auto", "existing"])
 def test_the_one_that_is_there_is_used(wanted: Requested) -> None:
-    found = ExistingOperator("1.9.3", "kubeflow", "training-operator", judges=True)
-    assert decided(SERVING, wanted) == found
+    assert decided(SERVING, wanted) == USED
 
 
 @pytest.mark.parametrize("wanted", ["auto", "install"])
@@ -72,72 +72,58 @@ def test_the_stacks_own_is_kept(wanted: Requested) -> None:
     assert decided(Found(serves=True, made_by=MINE, deployed=()), wanted) is None
 
 
-def test_the_stacks_own_operator_is_not_an_existing_one() -> None:
-    said = refusal(replace(SERVING, made_by=MINE), "existing")
-    assert "this stack installed the operator itself" in said
+NAMELESS = replace(NEWEST, image="example.org/operator:latest")
+OLDER = replace(NEWEST, image="kubeflow/training-operator:v1-855e096")
+TOO_OLD = replace(NEWEST, image="kubeflow/training-operator:v1-5a5f92d")
+OF_TEAM = replace(NEWEST, args=("--namespace=team-a",))
+FOR_TEAM = replace(SERVING, deployed=(OF_TEAM,))
+UNJUDGED = replace(SERVING, deployed=(NAMELESS,), judged=False)
+UNSERVED = Found(serves=True, deployed=(), judged=False)
+TRAINER = replace(EMPTY, trainer=True)
+"""Kubeflow Trainer 2."""
 
 
-def test_a_second_one_is_not_installed() -> None:
-    assert "kubeflow/training-operator, and two would both" in refusal(SERVING, "install")
+@pytest.mark.parametrize(
+    ("found", "wanted", "words"),
+    [
+        (replace(SERVING, made_by=MINE), "existing", "this stack installed the operator itself"),
+        (SERVING, "install", "kubeflow/training-operator, and two would both"),
+        (EMPTY, "existing", "no training operator is installed"),
+        (TRAINER, "auto", "runs TrainJobs but not PyTorchJobs"),
+        (TRAINER, "existing", "runs TrainJobs but not PyTorchJobs"),
+        (replace(SERVING, deployed=(TOO_OLD,)), "auto", "is version 1.6.0; accepted: 1.7 to 1.9"),
+        (FOR_TEAM, "auto", "handles only the namespace team-a"),
+        (FOR_TEAM, "auto", "set slipway:cluster.namespace to the one it handles"),
+        (UNJUDGED, "auto", "whose name contains no version, and no webhook"),
+        (UNSERVED, "auto", "but no operator runs them"),
+    ],
+)
+def test_an_operator_that_can_not_be_used_is_refused(
+    found: Found, wanted: Requested, words: str
+) -> None:
+    assert words in refusal(found, wanted)
 
 
-def test_a_missing_operator_is_refused_where_one_must_exist() -> None:
-    assert "no training operator is installed" in refusal(EMPTY, "existing")
+@pytest.mark.parametrize(
+    ("found", "used"),
+    [
+        # One of 1.7 has no webhook that could be waited for.
+        (
+            replace(SERVING, deployed=(OLDER,), judged=False),
+            replace(USED, version="1.7.0", judges=False),
+        ),
+        # Of several the one that fits, and one without a version where it judges.
+        (replace(SERVING, deployed=(OF_TEAM, NEWEST)), USED),
+        (replace(SERVING, deployed=(NAMELESS,)), replace(USED, version=None)),
+        # One that may not be seen, where its webhook judges, or can't be tried: the gate waits.
+        (Found(serves=True, judged=True), ExistingOperator()),
+        (Found(serves=True), ExistingOperator()),
+    ],
+)
+def test_an_operator_that_fits_is_used(found: Found, used: ExistingOperator) -> None:
+    assert decided(found) == used
 
 
-@pytest.mark.parametrize("wanted", ["auto", "existing"])
-def test_kubeflow_trainer_2_is_refused_with_the_reason(wanted: Requested) -> None:
-    said = refusal(replace(EMPTY, trainer=True), wanted)
-    assert "runs TrainJobs but not PyTorchJobs" in said
-
-
-def test_beside_kubeflow_trainer_2_one_is_installed_when_asked_for() -> None:
-    assert decided(replace(EMPTY, trainer=True), "install") is None
-
-
-def test_one_that_is_too_old_is_refused_with_its_version() -> None:
-    old = replace(NEWEST, image="kubeflow/training-operator:v1-5a5f92d")
-    assert "is version 1.6.0; accepted: 1.7 to 1.9" in refusal(replace(SERVING, deployed=(old,)))
-
-
-def test_one_of_1_7_has_no_webhook_that_could_be_waited_for() -> None:
-    old = replace(NEWEST, image="kubeflow/training-operator:v1-855e096")
-    used = decided(replace(SERVING, deployed=(old,), judged=False))
-    assert used == ExistingOperator("1.7.0", "kubeflow", "training-operator", judges=False)
-
-
-def test_one_for_another_namespace_is_refused_with_what_to_name() -> None:
-    other = replace(NEWEST, args=("--namespace=team-a",))
-    said = refusal(replace(SERVING, deployed=(other,)))
-    assert "handles only the namespace team-a" in said
-    assert "set slipway:cluster.namespace to the one it handles" in said
-
-
-def test_of_several_the_one_that_fits_is_used() -> None:
-    other = replace(NEWEST, namespace="b", args=("--namespace=b",))
-    used = decided(replace(SERVING, deployed=(other, NEWEST)))
-    assert used is not None
-    assert used.namespace == "kubeflow"
-
-
-def test_an_image_without_a_version_needs_a_webhook() -> None:
-    unnamed = replace(NEWEST, image="example.org/operator:latest")
-    assert decided(replace(SERVING, deployed=(unnamed,))) == ExistingOperator(
-        None, "kubeflow", "training-operator", judges=True
-    )
-    said = refusal(replace(SERVING, deployed=(unnamed,), judged=False))
-    assert "whose name contains no version, and no webhook" in said
-
-
-def test_one_that_may_not_be_seen_is_used_when_its_webhook_judges() -> None:
-    assert decided(Found(serves=True, judged=True)) == ExistingOperator()
-
-
-def test_one_that_may_not_be_seen_nor_tried_is_left_to_the_gate() -> None:
-    assert decided(Found(serves=True)) == ExistingOperator()
-
-
-def test_pytorchjobs_without_an_operator_are_refused() -> None:
-    said = refusal(Found(serves=True, deployed=(), judged=False))
-    assert "but no operator runs them" in said
-    assert decided(Found(serves=True, deployed=(), judged=False), "install") is None
+@pytest.mark.parametrize("found", [TRAINER, UNSERVED])
+def test_where_none_runs_pytorchjobs_one_is_installed_when_asked_for(found: Found) -> None:
+    assert decided(found, "install") is None

@@ -98,13 +98,8 @@ def test_all_that_there_is_is_seen_each_thing_once(api: FakeApi) -> None:
         namespaces={"team-a": None, "kubeflow": "slipway/mine"},
         jobs_of="slipway/mine",
     )
-
-
-def test_looking_changes_nothing(api: FakeApi) -> None:
-    with_operator(api)
-    seen(api)
     changing = [path for method, path, _ in api.asked if method != "GET"]
-    assert changing == [f"{JOBS}?dryRun=All"] * 2
+    assert changing == [f"{JOBS}?dryRun=All"] * 2, "looking changes nothing"
 
 
 def test_what_an_account_may_not_see_is_not_known(api: FakeApi) -> None:
@@ -124,16 +119,12 @@ def test_the_usual_place_is_looked_at_where_all_of_them_may_not_be_seen(api: Fak
     assert [each.name for each in found] == ["training-operator"]
 
 
-def test_a_webhook_that_can_not_be_tried_is_not_known(api: FakeApi) -> None:
-    with_operator(api)
-    api.says("POST", JOBS, {"kind": "Status", "message": "no such namespace"}, status=404)
-    assert seen(api).judged is None
-
-
-def test_no_webhook_is_seen(api: FakeApi) -> None:
+def test_whether_a_webhook_judges_is_seen_where_it_can_be_tried(api: FakeApi) -> None:
     with_operator(api)
     api.answers["POST", JOBS] = lambda job: (201, job)
     assert seen(api).judged is False
+    api.says("POST", JOBS, {"kind": "Status", "message": "no such namespace"}, status=404)
+    assert seen(api).judged is None
 
 
 def test_rejected_credentials_ask_for_a_new_login(api: FakeApi) -> None:
@@ -144,9 +135,8 @@ def test_rejected_credentials_ask_for_a_new_login(api: FakeApi) -> None:
 
 
 def test_an_unreachable_cluster_says_so(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "clusters.kubeconfig.look._groups.retry.stop", tenacity.stop_after_attempt(1)
-    )
+    once = tenacity.stop_after_attempt(1)
+    monkeypatch.setattr("clusters.kubeconfig.look._groups.retry.stop", once)
     gone = api.kubeconfig.replace("127.0.0.1:", "127.0.0.1:1#")
     command = r"`kubectl --kubeconfig '/a file' --context x get --raw /version`"
     with pytest.raises(Unusable, match=rf"https://a\.example is not responding: .*{command}"):
@@ -224,9 +214,8 @@ def test_another_stacks_namespace_is_not_ours(api: FakeApi, tmp_path: Path, plac
     api.says("GET", JOBS, {"items": [{"metadata": {"name": "theirs"}}]})
     api.says("GET", place, {"metadata": {"annotations": {MADE_BY: "slipway/dev"}}})
     kind, found = remains(api, tmp_path)
-    assert (
-        kind == "objects with Slipway's labels of its own (team-a belongs to the stack slipway/dev)"
-    )
+    whose = "of its own (team-a belongs to the stack slipway/dev)"
+    assert kind == f"objects with Slipway's labels {whose}"
     assert found == []
 
 
@@ -245,18 +234,15 @@ def test_an_unauthorized_check_never_reports_it_empty(api: FakeApi, tmp_path: Pa
     assert f"{command} pytorchjobs,pods" in told
 
 
-def test_of_a_cluster_that_has_gone_nothing_is_left(api: FakeApi, tmp_path: Path) -> None:
+def test_of_a_cluster_or_context_that_has_gone_nothing_is_left(
+    api: FakeApi, tmp_path: Path
+) -> None:
     api.kubeconfig = api.kubeconfig.replace("127.0.0.1:", "127.0.0.1:1#")
     kind, found = remains(api, tmp_path)
     assert found == []
-    assert kind.startswith(
-        "objects known to be in a cluster that could not be checked (http://127.0.0.1:"
-    )
+    assert kind.startswith("objects known to be in a cluster that could not be checked (http://12")
     command = f"kubectl --kubeconfig {tmp_path}/config --context x --namespace team-a get"
     assert f"if it responds again, run `{command}" in kind
-
-
-def test_of_a_context_that_has_gone_nothing_is_left(api: FakeApi, tmp_path: Path) -> None:
     kind, found = remains(api, tmp_path, context="gone")
     assert found == []
     assert 'slipway:cluster.context: "gone" is not in' in kind

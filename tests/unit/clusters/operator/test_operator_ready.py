@@ -89,12 +89,9 @@ def test_it_is_ready_when_the_webhook_rejects_invalid_jobs_only(api: FakeApi) ->
     assert tried == [f"{JOBS}?dryRun=All"] * 2, "nothing may be created by looking"
 
 
-def test_it_is_not_ready_while_the_api_server_does_not_ask_the_webhook(api: FakeApi) -> None:
+def test_it_is_not_ready_while_its_webhook_is_not_called(api: FakeApi) -> None:
     api.answers["POST", JOBS] = lambda job: (201, job)
     assert reason(api) == "the API server is not calling the operator's webhook yet"
-
-
-def test_a_failing_webhook_is_reported_with_the_api_servers_message(api: FakeApi) -> None:
     words = "Internal error occurred: failed calling webhook: connection refused"
     api.says("POST", JOBS, {"kind": "Status", "message": words}, status=500)
     assert reason(api) == f"the API server responded: {words}"
@@ -113,24 +110,19 @@ def test_an_unreachable_api_server_is_reported(api: FakeApi) -> None:
     assert reason(api).startswith("the API server can't be reached: ")
 
 
-def test_a_pod_gets_an_annotation_for_its_certificate(api: FakeApi) -> None:
+def test_a_pod_gets_an_annotation_for_its_certificate_once_there_is_one(api: FakeApi) -> None:
+    api.says("GET", SECRET, {"metadata": {"resourceVersion": "1"}})
+    Operator(inputs(api)).deliver_certificate()
+    api.says("GET", SECRET, {"metadata": {"resourceVersion": "7"}, "data": {"tls.crt": "Yg=="}})
     Operator(inputs(api)).deliver_certificate()
     (change,) = (body for method, _, body in api.asked if method == "PATCH")
     assert change == {"metadata": {"annotations": {"slipway.dev/certificate": "7"}}}
 
 
-def test_a_pod_is_left_alone_while_there_is_no_certificate(api: FakeApi) -> None:
-    api.says("GET", SECRET, {"metadata": {"resourceVersion": "1"}})
-    Operator(inputs(api)).deliver_certificate()
-    assert not [method for method, _, _ in api.asked if method == "PATCH"]
-
-
 def test_a_create_returns_at_once_when_all_is_ready(api: FakeApi) -> None:
     row = Row()
-    assert OperatorReadyHandler(stop_all).create(inputs(api), row) == (
-        "kubeflow/training-operator",
-        {},
-    )
+    made = OperatorReadyHandler(stop_all).create(inputs(api), row)
+    assert made == ("kubeflow/training-operator", {})
     assert row.said == []
 
 
@@ -221,29 +213,20 @@ def test_ctrl_c_ends_the_wait_at_once(api: FakeApi) -> None:
         OperatorReadyHandler(stop_all).create(inputs(api), row)
 
 
-def test_an_up_leaves_an_operator_alone_that_is_ready(api: FakeApi) -> None:
-    assert OperatorReadyHandler(stop_all).diff(inputs(api), inputs(api), Row()) == []
+def changes(api: FakeApi, **new: Any) -> list[Change]:
+    """Return what an `up` finds changed."""
+    return OperatorReadyHandler(stop_all).diff(inputs(api), {**inputs(api), **new}, Row())
 
 
-def test_an_up_waits_for_an_operator_that_is_not_ready_any_more(api: FakeApi) -> None:
+def test_an_up_waits_only_for_an_operator_that_is_not_ready_any_more(api: FakeApi) -> None:
+    assert changes(api) == []
     api.answers["POST", JOBS] = lambda job: (201, job)
-    changes = OperatorReadyHandler(stop_all).diff(inputs(api), inputs(api), Row())
-    assert changes == [Change("deployment", drift=True)]
+    assert changes(api) == [Change("deployment", drift=True)]
 
 
-def test_a_new_deployment_is_waited_for_without_asking(api: FakeApi) -> None:
-    changes = OperatorReadyHandler(stop_all).diff(
-        inputs(api), {**inputs(api), "rollout": "y"}, Row()
-    )
-    assert changes == [Change("rollout")]
-    assert api.asked == []
-
-
-def test_a_preview_asks_no_cluster_that_is_not_there_yet(api: FakeApi) -> None:
-    unknown = {**inputs(api), "kubeconfig": UNKNOWN}
-    assert OperatorReadyHandler(stop_all).diff(inputs(api), unknown, Row()) == [
-        Change("kubeconfig")
-    ]
+@pytest.mark.parametrize(("key", "value"), [("rollout", "y"), ("kubeconfig", UNKNOWN)])
+def test_what_is_new_or_not_there_yet_is_not_asked(api: FakeApi, key: str, value: Any) -> None:
+    assert changes(api, **{key: value}) == [Change(key)]
     assert api.asked == []
 
 
@@ -300,8 +283,8 @@ def test_of_one_that_may_not_be_seen_the_error_says_whom_to_ask(api: FakeApi) ->
 def test_up_waits_for_an_existing_operator_that_became_unready(api: FakeApi) -> None:
     api.answers["POST", JOBS] = lambda job: (201, job)
     inputs_ = of_somebody(api)
-    changes = OperatorReadyHandler(stop_all).diff(inputs_, inputs_, Row())
-    assert changes == [Change("existing", drift=True)]
+    found = OperatorReadyHandler(stop_all).diff(inputs_, inputs_, Row())
+    assert found == [Change("existing", drift=True)]
 
 
 def test_in_a_namespace_that_others_use_no_run_is_stopped(api: FakeApi) -> None:

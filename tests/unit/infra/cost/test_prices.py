@@ -95,10 +95,9 @@ def test_all_problems_are_reported_together(file: Path) -> None:
 
 
 def test_a_price_that_is_there_twice_is_refused(file: Path) -> None:
-    again = (
-        "  - {source: offer, provider: azure, region: westeurope, hourly: {Standard_D4s_v5: 2}}\n"
-    )
-    told = problems(file, GOOD.replace("notIncluded", f"{again}notIncluded"))
+    place = "source: offer, provider: azure, region: westeurope"
+    again = f"  - {{{place}, hourly: {{Standard_D4s_v5: 2}}}}\nnotIncluded"
+    told = problems(file, GOOD.replace("notIncluded", again))
     assert "prices[1].hourly.Standard_D4s_v5: already has a price in prices[0]" in told
 
 

@@ -11,12 +11,8 @@ READY = {"state": "unverified", "reason": "the pool may have no nodes", "nodes":
 
 def test_a_job_on_a_gpu_verifies_it() -> None:
     ran = {"a": None, "b": {"device": "cuda", "device_name": "NVIDIA A100"}}
-    assert judge_cuda(READY, ran) == {
-        "state": "verified",
-        "by": "job b",
-        "device_name": "NVIDIA A100",
-        "nodes": 0,
-    }
+    verified = {"state": "verified", "by": "job b", "device_name": "NVIDIA A100"}
+    assert judge_cuda(READY, ran) == {**verified, "nodes": 0}
 
 
 def test_a_job_that_had_gpus_and_calculated_on_the_cpu_says_that_they_are_not_real() -> None:
@@ -31,7 +27,5 @@ def test_jobs_that_tell_nothing_leave_the_reason_as_it_was(results: dict[str, An
 
 
 def test_gpus_that_failed_to_become_ready_are_not_called_anything_else() -> None:
-    assert judge_cuda(None, {}) == {
-        "state": "unverified",
-        "reason": "the cluster's GPUs are not ready",
-    }
+    reason = "the cluster's GPUs are not ready"
+    assert judge_cuda(None, {}) == {"state": "unverified", "reason": reason}

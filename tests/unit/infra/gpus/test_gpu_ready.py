@@ -56,12 +56,8 @@ def cuda(cluster: FakeApi, shown: Row | None = None, **changed: Any) -> dict[str
 
 def test_nodes_that_offer_gpus_are_counted_and_nothing_is_verified_yet(cluster: FakeApi) -> None:
     shown = Row()
-    assert cuda(cluster, shown) == {
-        "state": "unverified",
-        "reason": "no job has computed on a GPU yet",
-        "nodes": 1,
-        "gpus": 1,
-    }
+    unverified = {"state": "unverified", "reason": "no job has computed on a GPU yet"}
+    assert cuda(cluster, shown) == {**unverified, "nodes": 1, "gpus": 1}
     assert shown.warnings == []
 
 
@@ -141,14 +137,10 @@ def test_ctrl_c_ends_the_wait_at_once(cluster: FakeApi) -> None:
         cuda(cluster, shown)
 
 
-def test_an_up_waits_for_nothing_while_the_nodes_are_there(cluster: FakeApi) -> None:
+def test_an_up_waits_only_for_nodes_that_are_gone(cluster: FakeApi) -> None:
     given = inputs(cluster)
     assert GpuReadyHandler().diff({**given, "cuda": {}}, given, Row()) == []
-
-
-def test_an_up_waits_for_nodes_that_are_gone(cluster: FakeApi) -> None:
     cluster.says("GET", NODES, {"items": []})
-    given = inputs(cluster)
     assert GpuReadyHandler().diff(given, given, Row()) == [Change("pool", drift=True)]
 
 

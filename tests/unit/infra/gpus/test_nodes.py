@@ -19,16 +19,44 @@ def only(seen: Seen, **pool: Any) -> str:
 def test_a_node_that_offers_its_gpus_is_no_problem() -> None:
     assert reasons(POOL, Seen([node()])) == []
     assert offering([node(), node("cpu", None)]) == [node()]
+    assert offering([node(ready="False")]) == []
 
 
-def test_a_node_that_is_not_ready_does_not_count_though_it_has_gpus() -> None:
-    down = node(ready="False")
-    assert offering([down]) == []
-    assert only(Seen([down])) == "node gpu-1 is not Ready: container runtime is down"
+BARE = node(gpus=None)
+NONE_OF_PLUGIN = "has no pod from DaemonSet slipway-gpu/nvidia-device-plugin"
+PULLING = {"waiting": {"reason": "ImagePullBackOff", "message": "no such host"}}
+OUT_OF_LUCK = {"plugin-on-gpu-1": ["panic: out of luck"]}
+VISION = {"key": "team", "value": "vision", "effect": "NoSchedule"}
 
 
-def test_too_few_nodes_are_reported_with_the_labels() -> None:
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        # The device plugin can't start, or crashes.
+        (Seen([BARE], [plugin(PULLING)]), ["its device plugin is ImagePullBackOff no such host"]),
+        (Seen([BARE], [plugin(CRASHED)], OUT_OF_LUCK), ["CrashLoopBackOff", "panic: out of luck"]),
+        # That of another node does not speak for this one.
+        (Seen([BARE], [plugin(on="gpu-2")]), [f"{NONE_OF_PLUGIN} yet"]),
+        (
+            Seen([node(gpus=None, taints=[SKU, VISION])]),
+            ["has the taint team=vision:NoSchedule", "add it to the pool's `taints`"],
+        ),
+        (Seen([node(gpus=None, cordoned=True)]), ["`kubectl uncordon gpu-1`"]),
+        # The plugin holds them back.
+        (Seen([node(gpus=0, capacity={"nvidia.com/gpu": "1"})]), ["reports as unhealthy"]),
+    ],
+)
+def test_why_gpus_are_not_offered_is_reported_with_the_remedy(seen: Seen, words: list[str]) -> None:
+    told = only(seen)
+    assert [each for each in words if each not in told] == []
+
+
+def test_what_is_not_there_is_all_that_is_reported() -> None:
     assert only(Seen([])) == "there are 0 of 1 nodes with the labels pool=gpu"
+    down = "node gpu-1 is not Ready: container runtime is down"
+    assert only(Seen([node(ready="False")])) == down
+    quota = "pods is forbidden: exceeded quota: compute"
+    assert only(Seen([BARE], warnings=[quota])) == f"node gpu-1 {NONE_OF_PLUGIN}: {quota}"
 
 
 def test_missing_nodes_are_reported_with_the_autoscalers_reason() -> None:
@@ -54,39 +82,6 @@ def test_a_missing_driver_is_reported_with_its_installer(line: str) -> None:
     assert "up to AKS to install" in told
 
 
-def test_a_plugin_that_cannot_start_is_reported_with_the_kubelets_reason() -> None:
-    waiting = {"waiting": {"reason": "ImagePullBackOff", "message": "no such host"}}
-    told = only(Seen([node(gpus=None)], [plugin(waiting)]))
-    assert "its device plugin is ImagePullBackOff no such host" in told
-
-
-def test_another_crash_of_the_plugin_is_reported_with_its_last_line() -> None:
-    seen = Seen([node(gpus=None)], [plugin(CRASHED)], {"plugin-on-gpu-1": ["panic: out of luck"]})
-    told = only(seen)
-    assert "CrashLoopBackOff" in told
-    assert "panic: out of luck" in told
-
-
-def test_a_missing_pod_of_the_plugin_is_reported_with_the_cause() -> None:
-    seen = Seen([node(gpus=None)], warnings=["pods is forbidden: exceeded quota: compute"])
-    assert only(seen) == (
-        "node gpu-1 has no pod from DaemonSet slipway-gpu/nvidia-device-plugin: "
-        "pods is forbidden: exceeded quota: compute"
-    )
-
-
-def test_the_plugin_of_another_node_does_not_speak_for_this_one() -> None:
-    told = only(Seen([node(gpus=None)], [plugin(on="gpu-2")]))
-    assert told.endswith("has no pod from DaemonSet slipway-gpu/nvidia-device-plugin yet")
-
-
-def test_an_undeclared_taint_names_the_setting_to_add_it_to() -> None:
-    taints = [SKU, {"key": "team", "value": "vision", "effect": "NoSchedule"}]
-    told = only(Seen([node(gpus=None, taints=taints)]))
-    assert "has the taint team=vision:NoSchedule" in told
-    assert "add it to the pool's `taints`" in told
-
-
 @pytest.mark.parametrize(
     "taint",
     [
@@ -96,15 +91,6 @@ def test_an_undeclared_taint_names_the_setting_to_add_it_to() -> None:
 )
 def test_temporary_and_harmless_taints_are_ignored(taint: Any) -> None:
     assert "taint" not in only(Seen([node(gpus=None, taints=[SKU, taint])]))
-
-
-def test_a_cordoned_node_suggests_kubectl_uncordon() -> None:
-    assert "`kubectl uncordon gpu-1`" in only(Seen([node(gpus=None, cordoned=True)]))
-
-
-def test_gpus_that_the_plugin_holds_back_are_called_unhealthy() -> None:
-    broken = node(gpus=0, capacity={"nvidia.com/gpu": "1"})
-    assert "reports as unhealthy" in only(Seen([broken]))
 
 
 def test_the_external_installer_of_the_plugin_is_named() -> None:

@@ -128,18 +128,10 @@ def secret(value: str) -> dict[str, str]:
 
 
 def test_a_create_returns_inputs_and_outputs_with_its_secrets_marked(plugin: Plugin) -> None:
-    response = create(plugin, size=1)
-    assert response.id == "box-1"
-    assert MessageToDict(response.properties) == {
-        "size": 1,
-        "address": "here",
-        "key": secret("k3y"),
-    }
-
-
-def test_a_secret_input_stays_secret(plugin: Plugin) -> None:
     response = create(plugin, size=1, password=secret("hush"))
-    assert MessageToDict(response.properties)["password"] == secret("hush")
+    assert response.id == "box-1"
+    secrets = {"password": secret("hush"), "key": secret("k3y")}
+    assert MessageToDict(response.properties) == {"size": 1, "address": "here", **secrets}
 
 
 def test_progress_stands_on_the_resources_own_row(plugin: Plugin) -> None:
@@ -158,22 +150,14 @@ def test_a_preview_makes_nothing_and_leaves_outputs_unknown(plugin: Plugin) -> N
     }
 
 
-def test_a_failed_create_returns_only_its_own_message(plugin: Plugin) -> None:
-    request = provider_pb2.CreateRequest(urn=URN, properties=struct(size=13))
-    assert refusal(plugin.calls.Create, request) == "there is no size 13;\ntake another"
-
-
-def test_a_failed_delete_returns_its_own_message(plugin: Plugin) -> None:
-    request = provider_pb2.DeleteRequest(urn=URN, id="box-1", properties=struct(size=13))
-    assert refusal(plugin.calls.Delete, request) == "it is nailed down"
-
-
-def test_an_unknown_type_lists_the_existing_ones(plugin: Plugin) -> None:
-    request = provider_pb2.CreateRequest(
-        urn="urn:pulumi:dev::slipway::slipway:test:Bag::bag", properties=struct()
-    )
-    words = refusal(plugin.calls.Create, request)
-    assert words == f"no resource type 'slipway:test:Bag'; valid types: {TOKEN}"
+def test_a_refusal_returns_only_its_own_message(plugin: Plugin) -> None:
+    make = provider_pb2.CreateRequest(urn=URN, properties=struct(size=13))
+    assert refusal(plugin.calls.Create, make) == "there is no size 13;\ntake another"
+    delete = provider_pb2.DeleteRequest(urn=URN, id="box-1", properties=struct(size=13))
+    assert refusal(plugin.calls.Delete, delete) == "it is nailed down"
+    make.urn = "urn:pulumi:dev::slipway::slipway:test:Bag::bag"
+    unknown = f"no resource type 'slipway:test:Bag'; valid types: {TOKEN}"
+    assert refusal(plugin.calls.Create, make) == unknown
 
 
 def test_a_failed_check_names_the_property(plugin: Plugin) -> None:
@@ -194,42 +178,35 @@ def test_a_passing_input_reaches_what_the_engine_asks_for_and_no_state(plugin: P
     assert plugin.engine.told[-1].message == "looked with hush"
 
 
+def diff(size: int, *ignored: str, urn: str = URN) -> provider_pb2.DiffRequest:
+    """Return the engine's question whether a box of size 1 changes with another size."""
+    olds, news = struct(size=1, address="here"), struct(size=size)
+    return provider_pb2.DiffRequest(
+        urn=urn, id="box-1", olds=olds, news=news, ignoreChanges=ignored
+    )
+
+
 @pytest.mark.parametrize(("ignored", "changed"), [([], ["size"]), (["size"], [])])
 def test_a_diff_heeds_ignored_keys(plugin: Plugin, ignored: list[str], changed: list[str]) -> None:
-    response = plugin.calls.Diff(
-        provider_pb2.DiffRequest(
-            urn=URN,
-            id="box-1",
-            olds=struct(size=1, address="here"),
-            news=struct(size=2),
-            ignoreChanges=ignored,
-        )
-    )
+    response = plugin.calls.Diff(diff(2, *ignored))
     assert [*response.detailedDiff] == changed
     none, some = provider_pb2.DiffResponse.DIFF_NONE, provider_pb2.DiffResponse.DIFF_SOME
     assert response.changes == (some if changed else none)
 
 
 def test_messages_of_repeated_diffs_are_printed_once(plugin: Plugin) -> None:
-    request = provider_pb2.DiffRequest(
-        urn=URN, id="box-1", olds=struct(size=1, address="here"), news=struct(size=2)
-    )
-    plugin.calls.Diff(request)
-    plugin.calls.Diff(request)
-    plugin.calls.Diff(
-        provider_pb2.DiffRequest(urn=f"{URN}-2", id="2", olds=struct(size=1), news=struct(size=2))
-    )
+    for urn in (URN, URN, f"{URN}-2"):
+        plugin.calls.Diff(diff(2, urn=urn))
     told = [(told.message, told.urn) for told in plugin.engine.told]
     assert told == [("it was 1", URN), ("it was 1", f"{URN}-2")]
 
 
 def test_a_refresh_does_not_say_what_an_update_would_do(plugin: Plugin) -> None:
     plugin.calls.Read(provider_pb2.ReadRequest(id="box-1", urn=URN, inputs=struct(size=1)))
-    request = provider_pb2.DiffRequest(urn=URN, id="1", olds=struct(size=1), news=struct(size=2))
-    plugin.calls.Diff(request)
+    plugin.calls.Diff(diff(2))
     assert plugin.engine.told == []
     # `up --refresh` comes to its own diff after that of the refresh.
-    plugin.calls.Diff(request)
+    plugin.calls.Diff(diff(2))
     assert [told.message for told in plugin.engine.told] == ["it was 1"]
 
 
@@ -239,19 +216,17 @@ def test_a_preview_can_speak_and_sees_no_secret(plugin: Plugin) -> None:
 
 
 def test_an_update_knows_what_was_before(plugin: Plugin) -> None:
-    response = plugin.calls.Update(
-        provider_pb2.UpdateRequest(urn=URN, id="box-1", olds=struct(size=1), news=struct(size=2))
-    )
+    old, new = struct(size=1), struct(size=2)
+    request = provider_pb2.UpdateRequest(urn=URN, id="box-1", olds=old, news=new)
+    response = plugin.calls.Update(request)
     assert MessageToDict(response.properties)["address"] == "from 1 to 2"
 
 
 def test_what_is_gone_is_read_as_gone(plugin: Plugin) -> None:
     there = plugin.calls.Read(provider_pb2.ReadRequest(id="box-1", urn=URN, inputs=struct(size=1)))
     assert (there.id, MessageToDict(there.properties)["address"]) == ("box-1", "there")
-    gone = plugin.calls.Read(
-        provider_pb2.ReadRequest(id="gone", urn=URN, properties=struct(size=0))
-    )
-    assert gone.id == ""
+    request = provider_pb2.ReadRequest(id="gone", urn=URN, properties=struct(size=0))
+    assert plugin.calls.Read(request).id == ""
 
 
 def test_it_ends_at_once_when_the_engine_is_gone(plugin: Plugin) -> None:

@@ -35,20 +35,13 @@ print("started", flush=True)
 time.sleep(60)
 """
 LIMIT = 15
-_TABLE = """\
-  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
-   0: 0100007F:9D78 0100007F:1F90 {state} 00000000:00000000 00:00000000 00000000 {uid:5} 0 4711 1
-"""
+STRANGER = os.geteuid() + 4711
 PEER = "ipv4:127.0.0.1:40312"
 
 
 def plugin(port: int, program: str = _PLUGIN) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, "-c", program, f"127.0.0.1:{port}"],
-        cwd=CHECKOUT,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    command = [sys.executable, "-c", program, f"127.0.0.1:{port}"]
+    return subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE, text=True)
 
 
 def test_a_plugin_whose_engine_has_gone_before_it_was_ready_ends() -> None:
@@ -109,40 +102,39 @@ def connection() -> Iterator[socket.socket]:
 def test_a_process_of_the_same_user_is_trusted(connection: socket.socket) -> None:
     address, port = connection.getsockname()
     assert server.is_trusted(f"ipv4:{address}:{port}")
+    # One of whom nothing is known is not.
+    for peer in ("ipv4:127.0.0.1:1", "unix:/run/socket", "ipv6:%5B::1%5D:40312"):
+        assert not server.is_trusted(peer)
 
 
-@pytest.mark.parametrize("peer", ["ipv4:127.0.0.1:1", "unix:/run/socket", "ipv6:%5B::1%5D:40312"])
-def test_one_of_whom_nothing_is_known_is_not(peer: str) -> None:
-    assert not server.is_trusted(peer)
+def row(state: str, uid: int, peer: str = "1F90") -> str:
+    """Return a line of the kernel's table: of which state, and whose."""
+    return (
+        f"   0: 0100007F:9D78 0100007F:{peer} {state} 00000000:00000000 00:00000000 00000000"
+        f" {uid:5} 0 4711 1"
+    )
 
 
 @pytest.mark.parametrize(
-    ("state", "uid", "trusted"),
+    ("rows", "trusted"),
     [
-        ("01", os.geteuid(), True),
-        ("01", 0, True),
-        ("01", os.geteuid() + 4711, False),
+        ([row("01", os.geteuid())], True),
+        ([row("01", 0)], True),
+        ([row("01", STRANGER)], False),
         # Closed by its process, and so shown as root's.
-        ("05", 0, False),
-        ("06", 0, False),
+        ([row("05", 0)], False),
+        ([row("06", 0)], False),
+        # A stranger on a shared port.
+        ([row("01", 0), row("01", STRANGER, "1F91")], False),
     ],
 )
 def test_the_kernels_table_says_whose_a_connection_is(
-    state: str, uid: int, trusted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rows: list[str], trusted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = tmp_path / "tcp"
-    table.write_text(_TABLE.format(state=state, uid=uid))
+    table.write_text("\n".join(["  sl  local_address rem_address   st", *rows]))
     monkeypatch.setattr(server, "_TABLES", (table,))
     assert server.is_trusted(PEER) is trusted
-
-
-def test_a_stranger_on_a_shared_port_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = tmp_path / "tcp"
-    lines = _TABLE.format(state="01", uid=0).splitlines()
-    strange = _TABLE.format(state="01", uid=os.geteuid() + 4711).splitlines()[1]
-    table.write_text("\n".join([*lines, strange.replace(":1F90", ":1F91")]))
-    monkeypatch.setattr(server, "_TABLES", (table,))
-    assert not server.is_trusted(PEER)
 
 
 def test_a_connection_missing_once_is_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:

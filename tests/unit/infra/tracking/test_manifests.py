@@ -69,28 +69,21 @@ def test_its_two_pods_are_never_on_one_volume_at_the_same_time() -> None:
 
 
 def test_runs_are_in_sqlite_on_the_volume_or_in_the_database_by_its_secret() -> None:
-    assert environment(has_database=False)["MLFLOW_BACKEND_STORE_URI"].startswith(
-        "sqlite:////data/"
-    )
+    alone = environment(has_database=False)["MLFLOW_BACKEND_STORE_URI"]
+    assert alone.startswith("sqlite:////data/")
     uri = environment(has_database=True)["MLFLOW_BACKEND_STORE_URI"]
     # Not psycopg, which SQLAlchemy takes by default and the image lacks.
     assert uri == "postgresql+psycopg2://mlflow:$(DATABASE_PASSWORD)@mlflow-database/postgres"
     *_, secret = database("team", "registry/postgres:1", "hidden")
-    [reference] = [
-        each["valueFrom"]["secretKeyRef"]
-        for each in container(deployments()[0])["env"]
-        if each["name"] == "DATABASE_PASSWORD"
-    ]
+    variables = {each["name"]: each for each in container(deployments()[0])["env"]}
+    reference = variables["DATABASE_PASSWORD"]["valueFrom"]["secretKeyRef"]
     assert base64.b64decode(secret["data"][reference["key"]]) == b"hidden"
     assert secret["metadata"]["name"] == reference["name"]
 
 
-def test_it_reports_nothing_to_mlflows_makers() -> None:
+def test_it_answers_by_its_own_names_and_localhost_alone_and_reports_to_nobody() -> None:
     found = environment(has_database=False)
     assert found["MLFLOW_DISABLE_TELEMETRY"] == found["DO_NOT_TRACK"] == "true"
-
-
-def test_it_answers_by_its_own_names_and_localhost_alone() -> None:
     [hosts] = [each for each in container(deployments()[0])["args"] if "allowed-hosts" in each]
     names = hosts.partition("=")[2].split(",")
     assert {"localhost:*", "mlflow:5000", "mlflow.team.svc:5000"} <= {*names}

@@ -75,9 +75,6 @@ def test_what_belongs_to_another_kind_is_refused(tracking: dict[str, str], key: 
 
 
 def test_it_holds_no_secret() -> None:
-    config = {
-        "slipway:cluster": json.dumps({"kind": "embedded"}),
-        "slipway:tracking": json.dumps({"kind": "mlflow"}),
-    }
+    kinds = {"slipway:cluster": '{"kind": "embedded"}', "slipway:tracking": '{"kind": "mlflow"}'}
     with pytest.raises(SettingsError, match="store it under another key"):
-        parse(config, "dev", ["slipway:tracking"])
+        parse(kinds, "dev", ["slipway:tracking"])

@@ -1,6 +1,7 @@
 """The command line and the functions behind it belong together."""
 
 import inspect
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
@@ -32,22 +33,25 @@ def test_each_command_has_its_function(name: str, monkeypatch: pytest.MonkeyPatc
     inspect.signature(resolve_name(f"scripts.{function}")).bind(**arguments)  # or it raises
 
 
-def test_what_is_given_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ("logs", "mine", "--rank", "1", "--follow=0", "--stack", "other")
-    arguments = called(monkeypatch, *words)[2]
-    assert arguments == {"job": "mine", "rank": 1, "follow": "0", "stack": "other"}
-
-
-def test_what_follows_args_is_the_programs_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ("run", "train.py", "--workers", "1", "--set", "cpu=1", "--args", "--workers", "9")
-    arguments = called(monkeypatch, *words)[2]
-    assert arguments == {
-        "script": "train.py",
-        "workers": 1,
-        "settings": ("cpu=1",),
-        "python": "",
-        "args": ["--workers", "9"],
-    }
+@pytest.mark.parametrize(
+    ("line", "arguments"),
+    [
+        (
+            "logs mine --rank 1 --follow=0 --stack other",
+            {"job": "mine", "rank": 1, "follow": "0", "stack": "other"},
+        ),
+        # What follows `--args` is the program's own.
+        (
+            "run train.py --workers 1 --set cpu=1 --args --workers 9",
+            {"script": "train.py", "workers": 1, "settings": ("cpu=1",), "python": "",
+             "args": ["--workers", "9"]},
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_given_arrives(
+    line: str, arguments: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert called(monkeypatch, *line.split())[2] == arguments
 
 
 @pytest.mark.parametrize(
@@ -68,29 +72,16 @@ def test_what_is_wrong_is_named_with_what_is_allowed(words: list[str], said: str
 
 def test_an_installed_command_first_enters_its_venv(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
-
-    def call(*_given: object) -> int:
-        done.append("called")
-        return 0
-
-    monkeypatch.setattr("scripts.cli.calls.call", call)
-    runner = CliRunner()
-    assert (
-        runner.invoke(slipway, ["up", "--help"], obj=lambda: done.append("entered")).exit_code == 0
-    )
-    assert done == []
-    assert runner.invoke(slipway, ["up"], obj=lambda: done.append("entered")).exit_code == 0
-    assert done == ["entered", "called"]
+    monkeypatch.setattr("scripts.cli.calls.call", lambda *_: done.append("called"))
+    for words, expected in ((["up", "--help"], []), (["up"], ["entered", "called"])):
+        outcome = CliRunner().invoke(slipway, words, obj=lambda: done.append("entered"))
+        assert (outcome.exit_code, done) == (0, expected)
 
 
-def test_a_shell_completes_the_stacks(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+def test_a_shell_completes_the_stacks(folder: Path) -> None:
     for name in ("dev", "deep", "other"):
-        (tmp_path / f"Pulumi.{name}.yaml").touch()
-    monkeypatch.setenv("SLIPWAY_PROJECT", str(tmp_path))
-    variables = {
-        "_SLIPWAY_COMPLETE": "bash_complete",
-        "COMP_WORDS": "slipway up --stack de",
-        "COMP_CWORD": "3",
-    }
+        (folder / f"Pulumi.{name}.yaml").touch()
+    words = {"COMP_WORDS": "slipway up --stack de", "COMP_CWORD": "3"}
+    variables = {"_SLIPWAY_COMPLETE": "bash_complete", **words}
     outcome = CliRunner().invoke(slipway, env=variables, prog_name="slipway")
     assert outcome.output.split() == ["plain,deep", "plain,dev"]

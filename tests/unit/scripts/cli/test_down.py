@@ -1,6 +1,5 @@
 """`make down` ends by looking for what is left of the stack, and says it either way."""
 
-import json
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr
@@ -13,19 +12,20 @@ import pytest
 
 from clusters import owner
 from clusters.kinds import CLUSTERS
+from core.paths import state_dir
 from scripts.cli import down
 from scripts.cli.backend import INTERRUPTED, lock_directory, state_file
+from tests.unit.scripts.cli.kept_state import keep_state, resource
 
 EMBEDDED = {"kind": "embedded"}
 
 
 @pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+def state(monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(down, "_WAIT_SECONDS", 0.1)
     monkeypatch.setattr(down, "_POLL_SECONDS", 0.02)
     monkeypatch.setattr(down, "orphans", lambda _checkout: [])
-    return tmp_path / "slipway"
+    return state_dir()
 
 
 def proof(cluster: Mapping[str, Any]) -> tuple[bool, str]:
@@ -86,19 +86,14 @@ def test_settings_without_a_cluster_have_none_to_look_for(cluster: Mapping[str, 
 
 
 def test_each_kind_says_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    there = {"objects with Slipway's labels": ["Namespace slipway-jobs: kubectl delete …"]}
-    asked = []
-
     def remains_of(_options: object, called: str) -> Mapping[str, list[str]]:
-        asked.append(called)
-        return there
+        return {"objects with Slipway's labels": [f"Namespace of {called}: kubectl delete …"]}
 
     kinds: Any = CLUSTERS
     monkeypatch.setitem(kinds, "embedded", replace(CLUSTERS["embedded"], remains=remains_of))
     proven, said = proof(EMBEDDED)
     assert not proven
-    assert "Namespace slipway-jobs: kubectl delete" in said
-    assert set(asked) == {"slipway/dev"}
+    assert "Namespace of slipway/dev: kubectl delete" in said
 
 
 @dataclass
@@ -145,10 +140,7 @@ def test_a_destroy_that_the_person_interrupted_is_not_gone_on_with(removed: list
 
 
 def test_a_protected_resource_keeps_the_cluster(removed: list[str]) -> None:
-    protected = {"urn": "urn:pulumi:dev::slipway::a:b:C::keep", "protect": True}
-    latest = {"checkpoint": {"latest": {"resources": [protected]}}}
-    state_file("dev").parent.mkdir(parents=True)
-    state_file("dev").write_text(json.dumps(latest))
+    keep_state(resources=[resource("a:b:C", "keep", protect=True)])
     cli = FakeCli(failing=[255])
     assert down._destroy(cli) == 255  # type: ignore[arg-type]
     assert removed == []

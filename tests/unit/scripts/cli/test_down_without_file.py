@@ -1,6 +1,5 @@
 """A stack whose Pulumi.<stack>.yaml is gone can be taken down; all else says how to get it back."""
 
-import json
 from collections.abc import Mapping
 from contextlib import redirect_stderr
 from io import StringIO
@@ -16,23 +15,17 @@ from scripts.cli.backend import Cli, state_file
 from scripts.cli.config import check, cluster_of
 from scripts.cli.down import temporary_config
 from scripts.cli.terminal import CommandError
+from tests.unit.scripts.cli.kept_state import keep_state
 
 KUBECONFIG = {"kind": "kubeconfig", "context": "team"}
 
 
 @pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "stacks").mkdir()
-    template = {"config": {"slipway:cluster": {"kind": "kind", "name": "from-template"}}}
-    (tmp_path / "stacks" / "kind.yaml").write_text(yaml.safe_dump(template))
-    monkeypatch.setenv("SLIPWAY_PROJECT", str(tmp_path))
-    return tmp_path
-
-
-def there(stack: str = "gone") -> None:
-    """Let a stack be in the state."""
-    state_file(stack).parent.mkdir(parents=True)
-    state_file(stack).write_text(json.dumps({"checkpoint": {"latest": {}}}))
+def checkout(folder: Path) -> Path:
+    (folder / "stacks").mkdir()
+    template = "config: {'slipway:cluster': {kind: kind, name: from-template}}"
+    (folder / "stacks" / "kind.yaml").write_text(template)
+    return folder
 
 
 @pytest.fixture
@@ -61,31 +54,27 @@ def provided(stack: str, checkout: Path) -> tuple[Mapping[str, Any], str]:
     return cluster, printed.getvalue().rstrip("\n")
 
 
-def test_the_settings_are_the_last_updates(checkout: Path, last: dict[str, Any]) -> None:
-    there()
-    last["gone"] = KUBECONFIG
-    cluster, printed = provided("gone", checkout)
-    assert cluster == KUBECONFIG
-    assert printed.startswith("Pulumi.gone.yaml is missing; using the settings")
-
-
-def test_the_repositorys_file_is_the_last_resort(checkout: Path, last: dict[str, Any]) -> None:
-    there("kind")
+def test_the_settings_are_the_last_updates_or_else_the_repositorys(
+    checkout: Path, last: dict[str, Any]
+) -> None:
+    keep_state("kind")
     assert provided("kind", checkout)[0] == {"kind": "kind", "name": "from-template"}
     last["kind"] = KUBECONFIG
-    assert provided("kind", checkout)[0] == KUBECONFIG
+    cluster, printed = provided("kind", checkout)
+    assert cluster == KUBECONFIG
+    assert printed.startswith("Pulumi.kind.yaml is missing; using the settings")
 
 
 @pytest.mark.usefixtures("last")
 def test_what_cannot_be_known_is_to_be_written_by_the_user(checkout: Path) -> None:
-    there()
+    keep_state("gone")
     with pytest.raises(CommandError) as unknown:
         provided("gone", checkout)
     assert "no previous deployment\nCopy one from stacks/, set" in str(unknown.value)
 
 
 def test_a_file_that_is_there_is_the_persons_and_stays(checkout: Path) -> None:
-    there()
+    keep_state("gone")
     file = checkout / "Pulumi.gone.yaml"
     file.write_text("config: {}")
     with temporary_config("gone"):
@@ -94,26 +83,17 @@ def test_a_file_that_is_there_is_the_persons_and_stays(checkout: Path) -> None:
 
 
 def test_a_temporary_file_goes_after_a_failure(checkout: Path, last: dict[str, Any]) -> None:
-    there()
+    keep_state("gone")
     last["gone"] = KUBECONFIG
     with pytest.raises(KeyboardInterrupt), temporary_config("gone"):
         raise KeyboardInterrupt
     assert not (checkout / "Pulumi.gone.yaml").exists()
 
 
-@pytest.mark.usefixtures("checkout")
-def test_a_stack_with_neither_file_nor_state_is_none() -> None:
-    with (
-        pytest.raises(CommandError, match=r"There is no stack 'knid'\. Did you mean kind\?"),
-        temporary_config("knid"),
-    ):
-        pytest.fail("went on")
-
-
 def test_down_destroys_a_stack_whose_file_is_gone_and_looks_for_what_is_left_of_its_cluster(
     last: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    there("gone-file")
+    keep_state("gone-file")
     last["gone-file"] = {"kind": "embedded", "name": "mine"}
     ran: list[str] = []
     proven: list[Mapping[str, Any]] = []
@@ -136,7 +116,7 @@ def test_down_destroys_a_stack_whose_file_is_gone_and_looks_for_what_is_left_of_
 
 @pytest.mark.usefixtures("checkout")
 def test_other_commands_say_how_to_get_the_file_back_or_to_take_the_stack_down() -> None:
-    there()
+    keep_state("gone")
     with pytest.raises(CommandError) as gone:
         check("gone")
     message = str(gone.value)

@@ -1,6 +1,5 @@
 """`make import` prints YAML that can be pasted, and sentences about all that can't be read."""
 
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -55,7 +54,7 @@ def test_a_file_that_is_none_is_a_sentence(tmp_path: Path, name: str) -> None:
 
 
 def test_dates_stay_text(file: Path) -> None:
-    file.write_text(textwrap.dedent("kind: Job\nmetadata: {name: 2026-01-01}"))
+    file.write_text("kind: Job\nmetadata: {name: 2026-01-01}")
     assert [*documents(str(file))] == [{"kind": "Job", "metadata": {"name": "2026-01-01"}}]
 
 

@@ -1,6 +1,5 @@
 """`slipway init`: three answers become a stack, and nothing is overwritten."""
 
-import json
 import sys
 from collections.abc import Iterator
 from io import StringIO
@@ -13,19 +12,15 @@ import yaml
 
 from clusters.kinds import CLUSTERS
 from infra.settings import StackSettings
-from scripts.cli.backend import state_file
 from scripts.cli.config import load_settings
 from scripts.cli.init import init
 from scripts.cli.terminal import CommandError
+from tests.unit.scripts.cli.kept_state import keep_state
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    place = tmp_path / "folder"
-    place.mkdir()
-    monkeypatch.setenv("SLIPWAY_PROJECT", str(place))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    return place
+def _folder(folder: Path) -> None:
+    """Let the project's folder be an empty one."""
 
 
 def made(stack: str = "dev", *, build: bool = False, **answers: object) -> StackSettings:
@@ -40,9 +35,8 @@ def made(stack: str = "dev", *, build: bool = False, **answers: object) -> Stack
 def test_an_empty_folder_gets_a_stack(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = made()
     assert settings.cluster.kind == "embedded"
-    assert [(job.name, job.script, job.workers) for job in settings.jobs] == [
-        ("train", "train.py", 1)
-    ]
+    [job] = settings.jobs
+    assert (job.name, job.script, job.workers) == ("train", "train.py", 1)
     assert capsys.readouterr().err == "Wrote train.py, Pulumi.dev.yaml.\nNext: slipway up\n"
     assert {each.name for each in folder.iterdir()} == {"train.py", "Pulumi.dev.yaml"}
 
@@ -121,8 +115,7 @@ def test_a_stack_that_has_a_file_keeps_it(folder: Path) -> None:
 
 def test_init_refuses_an_existing_stack(folder: Path) -> None:
     """With another file its next `up` would delete what it has."""
-    state_file("dev").parent.mkdir(parents=True)
-    state_file("dev").write_text(json.dumps({"checkpoint": {"latest": {}}}))
+    keep_state()
     with pytest.raises(CommandError, match=r"the stack dev still exists.*\n.*refresh"):
         made()
     assert [*folder.iterdir()] == []

@@ -22,15 +22,15 @@ from jobs.run import local as local_run
 from scripts.cli import local
 from scripts.cli.terminal import CommandError
 from tests.portable.results import ENTRIES, lasting, run_here
+from tests.unit.shell_program import shell_program
 
 Run = Callable[..., tuple[int, dict[str, Any]]]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(folder: Path) -> Run:
     """Run a job of a stack's file; return the exit code and the result that is kept."""
-    monkeypatch.setenv("SLIPWAY_PROJECT", str(tmp_path))
-    (tmp_path / "tests").symlink_to(CHECKOUT / "tests")
+    (folder / "tests").symlink_to(CHECKOUT / "tests")
 
     def run(name: str, **fields: Any) -> tuple[int, dict[str, Any]]:
         return run_here(name, {**ENTRIES.get(name, {}), **fields})
@@ -67,17 +67,32 @@ def test_a_missed_limit_fails_the_command(run: Run, capsys: pytest.CaptureFixtur
     assert "an accuracy of 0.9, which is 0.05 less than its `minAccuracy` 0.95" in said
 
 
-def test_printed_numbers_are_found_by_metrics_and_a_command_starts_in_its_folder(run: Run) -> None:
-    code, result = run("counted")
-    assert code == 0
-    assert (result["loss"], result["accuracy"]) == (0.1667, 0.75)
-    assert result["epoch_metrics"] == {"loss": [0.5, 0.25, 0.1667]}
-
-
-def test_ranks_meet_at_the_masters_address_and_know_their_hosts(run: Run) -> None:
-    code, result = run("exchange")
-    assert code == 0
-    assert result["metrics"] == {"total": 3, "hosts": 3}
+@pytest.mark.parametrize(
+    ("name", "code", "expected"),
+    [
+        # Printed numbers are found by `metrics`, and a command starts in its folder.
+        (
+            *("counted", 0),
+            {"loss": 0.1667, "accuracy": 0.75, "epoch_metrics": {"loss": [0.5, 0.25, 0.1667]}},
+        ),
+        # Ranks meet at the master's address, and know their hosts.
+        ("exchange", 0, {"metrics": {"total": 3, "hosts": 3}}),
+        # A failure is traced back to the rank that took the others along.
+        (
+            *("follows", 1),
+            {
+                "reason": "rank 1 (follows-worker-0) exited with code 3",
+                "exit_codes": {"0": 1, "1": 3},
+            },
+        ),
+    ],
+)
+def test_a_program_has_the_result_that_it_has_in_a_cluster(
+    run: Run, name: str, code: int, expected: dict[str, Any]
+) -> None:
+    found, result = run(name)
+    assert found == code
+    assert {key: result.get(key) for key in expected} == expected
 
 
 def test_the_error_is_named_and_others_end(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,15 +111,8 @@ def test_the_error_is_named_and_others_end(run: Run, capsys: pytest.CaptureFixtu
     assert "what to do: fix the program, then run it again" in said
 
 
-def test_a_failure_is_traced_back_to_the_rank_that_took_the_others_along(run: Run) -> None:
-    code, result = run("follows")
-    assert code == 1
-    assert result["reason"] == "rank 1 (follows-worker-0) exited with code 3"
-    assert result["exit_codes"] == {"0": 1, "1": 3}
-
-
 def test_a_run_ends_at_its_timeout_with_where_its_ranks_stood(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def end_of(state: RunState, _: float, job: TrainingJob) -> End | None:
         """Judge as if its time were over as soon as it has begun, however busy the machine."""
@@ -112,7 +120,7 @@ def test_a_run_ends_at_its_timeout_with_where_its_ranks_stood(
 
     monkeypatch.setattr(local_run, "end_of", end_of)
     program = 'import time\n\ndef wait():\n    print("begun")\n    time.sleep(600)\n\nwait()\n'
-    (tmp_path / "hangs.py").write_text(program)
+    (folder / "hangs.py").write_text(program)
     code, result = run("hangs", script="hangs.py", workers=0, timeout=30)
     assert (code, result["state"]) == (1, "TimedOut")
     # As soon as its line is there, it may not have come back from printing it.
@@ -129,11 +137,6 @@ time.sleep(600)
 _QUICKLY = """
 import sys
 from jobs.run import local as run
-from jobs.model.job import TrainingJob
-from jobs.observe import verdict
-from jobs.observe.run_state import RunState
-from jobs.result import End
-from jobs.run import local as local_run
 from scripts.cli import local
 run._STOP_SECONDS = 0.5
 sys.exit(local.run_script(sys.argv[1], settings=["workers=1"], python=sys.executable))
@@ -168,7 +171,6 @@ def _content(file: Path) -> bytes:
 
 
 def test_what_needs_a_cluster_is_refused_all_at_once(run: Run) -> None:
-    """What needs a cluster is refused, all at once."""
     token = {"TOKEN": {"config": "hfToken"}}
     with pytest.raises(CommandError) as caught:
         run("hello", elastic={"minReplicas": 1}, env=token)
@@ -176,29 +178,25 @@ def test_what_needs_a_cluster_is_refused_all_at_once(run: Run) -> None:
     assert "slipway:jobs.hello.elastic: needs a cluster: run it with `make up`" in said
     assert "slipway:jobs.hello.env.TOKEN: " in said
     assert "set TOKEN in your environment" in said
+    with pytest.raises(CommandError, match=r"slipway:jobs\.mnist-gloo: needs a cluster"):
+        run("mnist-gloo")  # a demo of the catalogue
 
 
-def test_only_the_jobs_faults_stop_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_jobs_faults_stop_it(folder: Path) -> None:
     """Other jobs of the stack's file are not run, also those that it follows in a cluster."""
-    monkeypatch.setenv("SLIPWAY_PROJECT", str(tmp_path))
-    (tmp_path / "script.py").write_text("print(1)")
+    (folder / "script.py").write_text("print(1)")
     jobs = {
         "mine": {"script": "script.py", "workers": 0, "dependsOn": ["other"]},
         "other": {"script": "nowhere.py"},
         "others": [],
     }
     document = {"config": {"slipway:jobs": jobs}}
-    (tmp_path / "Pulumi.mine.yaml").write_text(yaml.safe_dump(document))
+    (folder / "Pulumi.mine.yaml").write_text(yaml.safe_dump(document))
     assert local.run_job("mine", "mine", sys.executable) == 0
     with pytest.raises(CommandError, match=r"nowhere\.py"):
         local.run_job("mine", "other", sys.executable)
     with pytest.raises(CommandError, match=r"slipway:jobs\.others: .* use a map"):
         local.run_job("mine", "others", sys.executable)
-
-
-def test_a_demo_of_the_catalogue_is_for_a_cluster(run: Run) -> None:
-    with pytest.raises(CommandError, match=r"slipway:jobs\.mnist-gloo: needs a cluster"):
-        run("mnist-gloo")
 
 
 def test_a_script_alone_takes_settings_and_arguments(tmp_path: Path) -> None:
@@ -217,14 +215,11 @@ def test_a_script_alone_takes_settings_and_arguments(tmp_path: Path) -> None:
 
 
 def test_a_python_that_is_not_there_or_too_old_is_named(tmp_path: Path) -> None:
-    old = tmp_path / "python3"
-    old.write_text("#!/bin/sh\nprintf '/usr/bin/python3\\n3\\n9\\n'\n")
-    old.chmod(0o755)
+    old = shell_program(tmp_path / "python3", r"printf '/usr/bin/python3\n3\n9\n'")
     with pytest.raises(CommandError, match=r"python3 is Python 3.9; 3.10 or newer is required"):
         local._python(str(old))
-    with pytest.raises(
-        CommandError, match="There is no nowhere on PATH; use --python to set another"
-    ):
+    missing = "There is no nowhere on PATH; use --python to set another"
+    with pytest.raises(CommandError, match=missing):
         local._python("nowhere")
 
 
@@ -239,14 +234,14 @@ def test_the_files_of_the_last_five_runs_stay(run: Run) -> None:
 
 
 def test_a_local_rank_gets_the_users_environment_and_its_own_variables(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RANK", "7")
     monkeypatch.setenv("SLIPWAY_OUTPUTS", "s3://elsewhere")
     monkeypatch.setenv("TOKEN", "secret")
     names = ["RANK", "HOME", "TOKEN", "WORLD_SIZE", "SLIPWAY_OUTPUTS", "SLIPWAY_JOB", "HOSTNAME"]
     program = f"import os; print('seen:', *[os.environ.get(each) for each in {names}])"
-    (tmp_path / "shows.py").write_text(program)
+    (folder / "shows.py").write_text(program)
     run("shows", script="shows.py", workers=0, env={"TOKEN": {"secret": "hub", "key": "token"}})
     [log] = (state_dir() / "local").glob("*/runs/shows/*/0-*.log")
     seen = log.read_text().partition("seen: ")[2].split("\n")[0]

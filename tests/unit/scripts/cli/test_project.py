@@ -14,12 +14,12 @@ from jobs.records import archive
 from scripts.cli import project
 from scripts.cli.backend import lock_directory, state_file
 from scripts.environment import exports
+from tests.unit.shell_program import shell_program
 
 
 @pytest.fixture(autouse=True)
-def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME"):
-        monkeypatch.setenv(name, str(tmp_path / name))
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 @pytest.fixture
@@ -80,15 +80,9 @@ def test_folders_of_one_name_share_nothing(folder: Path, monkeypatch: pytest.Mon
 def test_an_installed_plugin_runs_in_the_commands_venv(starter: str, tmp_path: Path) -> None:
     folder, package = starter.rsplit("/", 1)
     shutil.copytree(CHECKOUT / folder, tmp_path / "tree" / folder)
-    python = tmp_path / "venv" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    python.write_text('#!/bin/sh\necho "$PWD $*"\n')
-    python.chmod(0o755)
-    variables = {
-        "PATH": "/usr/bin:/bin",
-        "HOME": "/",
-        "SLIPWAY_ENVIRONMENT": str(tmp_path / "venv"),
-    }
+    shell_program(tmp_path / "venv" / "bin" / "python", 'echo "$PWD $*"')
+    venv = str(tmp_path / "venv")
+    variables = {"PATH": "/usr/bin:/bin", "HOME": "/", "SLIPWAY_ENVIRONMENT": venv}
     command = [str(tmp_path / "tree" / folder / f"pulumi-resource-{package}"), "127.0.0.1:1"]
     said = subprocess.run(command, env=variables, capture_output=True, text=True, check=True).stdout
     assert said.startswith(f"{tmp_path}/tree -m ")

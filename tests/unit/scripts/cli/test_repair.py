@@ -13,9 +13,8 @@ LOCK = {"pid": 1, "username": "me", "hostname": "here", "timestamp": "2026-11-21
 
 
 @pytest.fixture(autouse=True)
-def backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def backend(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stack with a state, and a lock, all of it whole."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(recovery, "_WRITING_SECONDS", 0.0)
     write(state_file("dev"), '{"version": 3}')
     write(state_file("dev").with_name("dev.json.attrs"), "{}")

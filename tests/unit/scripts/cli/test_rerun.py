@@ -7,36 +7,15 @@ import pytest
 from scripts.cli import commands
 from scripts.cli.commands import run_urns
 from scripts.cli.terminal import CommandError
+from tests.unit.scripts.cli.kept_state import resource
 
-_PREFIX = "urn:pulumi:dev::slipway"
-
-
-def resource(kind: str, name: str, **others: Any) -> dict[str, Any]:
-    return {"type": kind, "urn": f"{_PREFIX}::{kind}::{name}", **others}
-
-
-EXPORT = {
-    "deployment": {
-        "resources": [
-            resource("slipway:jobs:PyTorchJob", "mine"),
-            resource("slipway:jobs:PyTorchJob", "other"),
-            resource("slipway:jobs:PyTorchJob", "old", delete=True),
-            resource("slipway:jobs:Gate", "mine"),
-        ]
-    }
-}
+MINE, OTHER = (resource("slipway:jobs:PyTorchJob", name) for name in ("mine", "other"))
+OLD = resource("slipway:jobs:PyTorchJob", "old", delete=True)
+EXPORT = {"deployment": {"resources": [MINE, OTHER, OLD, resource("slipway:jobs:Gate", "mine")]}}
 
 
 def test_a_run_is_found_by_its_name() -> None:
-    assert run_urns(EXPORT) == {
-        "mine": f"{_PREFIX}::slipway:jobs:PyTorchJob::mine",
-        "other": f"{_PREFIX}::slipway:jobs:PyTorchJob::other",
-    }
-
-
-@pytest.mark.parametrize("export", [{}, {"deployment": None}, {"deployment": {"resources": None}}])
-def test_a_stack_without_resources_has_no_runs(export: dict[str, Any]) -> None:
-    assert run_urns(export) == {}
+    assert run_urns(EXPORT) == {"mine": MINE["urn"], "other": OTHER["urn"]}
 
 
 @pytest.mark.parametrize(

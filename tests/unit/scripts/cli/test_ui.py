@@ -1,7 +1,9 @@
 """`make ui` says where runs are tracked, or how to have them tracked."""
 
 import socket
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -14,47 +16,43 @@ from scripts.cli.terminal import CommandError
 PAGE = "http://localhost:5000/#/experiments/1/runs/abc"
 
 
+Tracked = Callable[..., None]
+
+
 @pytest.fixture
-def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file of a stack `mine`, with a cluster alone, whose job `trained` was tracked."""
-    monkeypatch.setenv("SLIPWAY_PROJECT", str(tmp_path))
-    jobs = {
-        "trained": JobState(
-            "trained", {"namespace": "n"}, RunResult(state="Succeeded", tracking=PAGE)
-        ),
-        "running": JobState("running", {"namespace": "n"}),
-    }
-    state = StackState("a kubeconfig", "n", jobs)
-    monkeypatch.setattr(ui, "read_state", lambda *_, **__: state)
-    file = tmp_path / "Pulumi.mine.yaml"
-    file.write_text(yaml.safe_dump({"config": {"slipway:cluster": {"kind": "embedded"}}}))
-    return file
+def tracked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Tracked:
+    """Return what writes the file of a stack `mine`, whose job `trained` was tracked."""
+    ended = RunResult(state="Succeeded", tracking=PAGE)
+    jobs = {"trained": JobState("trained", {"namespace": "n"}, ended),
+            "running": JobState("running", {"namespace": "n"})}  # fmt: skip
+    monkeypatch.setattr(ui, "read_state", lambda *_, **__: StackState("a kubeconfig", "n", jobs))
+
+    def write(**tracking: str) -> None:
+        config = {"slipway:tracking": tracking} if tracking else {"slipway:cluster": {}}
+        (folder / "Pulumi.mine.yaml").write_text(yaml.safe_dump({"config": config}))
+
+    return write
 
 
-def tracks(file: Path, tracking: object) -> None:
-    file.write_text(yaml.safe_dump({"config": {"slipway:tracking": tracking}}))
-
-
-def test_without_tracking_it_says_how_to_turn_it_on(stack: Path) -> None:
-    assert stack.exists()
+def test_without_tracking_it_says_how_to_turn_it_on(tracked: Tracked) -> None:
+    tracked()
     with pytest.raises(CommandError) as caught:
         ui.show("mine", "", 5000)
-    text = str(caught.value)
-    assert "slipway:tracking: {kind: mlflow}" in text
-    assert "Pulumi.mine.yaml" in text
-    assert "make up STACK=mine" in text
+    for words in ("slipway:tracking: {kind: mlflow}", "Pulumi.mine.yaml", "make up STACK=mine"):
+        assert words in str(caught.value)
 
 
-def test_wrong_settings_are_reported_by_key(stack: Path) -> None:
-    tracks(stack, {"kind": "mlfow"})
-    with pytest.raises(CommandError, match=r"slipway:tracking\.kind"):
-        ui.show("mine", "", 5000)
-
-
-def test_an_unknown_job_is_named_with_those_that_there_are(stack: Path) -> None:
-    tracks(stack, {"kind": "mlflow"})
-    with pytest.raises(CommandError, match=r"no job 'traned'.*Did you mean trained"):
-        ui.show("mine", "traned", 5000)
+@pytest.mark.parametrize(
+    ("kind", "job", "message"),
+    [
+        ("mlfow", "", r"slipway:tracking\.kind"),
+        ("mlflow", "traned", r"no job 'traned'.*Did you mean trained"),
+    ],
+)
+def test_what_is_wrong_is_named(tracked: Tracked, kind: str, job: str, message: str) -> None:
+    tracked(kind=kind)
+    with pytest.raises(CommandError, match=message):
+        ui.show("mine", job, 5000)
 
 
 @pytest.mark.parametrize(
@@ -67,15 +65,15 @@ def test_an_unknown_job_is_named_with_those_that_there_are(stack: Path) -> None:
     ],
 )
 def test_a_server_elsewhere_is_named(
-    stack: Path, capfd: pytest.CaptureFixture[str], tracking: object, job: str, shown: str
+    tracked: Tracked, capfd: pytest.CaptureFixture[str], tracking: Any, job: str, shown: str
 ) -> None:
-    tracks(stack, tracking)
+    tracked(**tracking)
     assert ui.show("mine", job, 5000) == 0
     assert shown in "".join(capfd.readouterr())
 
 
-def test_a_port_that_another_program_has_is_refused_with_what_to_do(stack: Path) -> None:
-    tracks(stack, {"kind": "mlflow"})
+def test_a_port_that_another_program_has_is_refused_with_what_to_do(tracked: Tracked) -> None:
+    tracked(kind="mlflow")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -4,7 +4,6 @@ Pulumi is a model here, which does what the documentation says of each of its co
 `up` leaves out what `--target` and `--exclude` leave out, and deletes what is not declared.
 """
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +20,7 @@ from scripts.cli.backend import Cli, exported, state_file
 from scripts.cli.init import init
 from scripts.cli.runs import results
 from scripts.cli.terminal import CommandError
+from tests.unit.scripts.cli.kept_state import keep_state, resource
 
 JOBS = ("a", "b", "c")
 _PLAIN = {"--yes", "--skip-preview", "--suppress-outputs", "--suppress-progress"}
@@ -71,11 +71,7 @@ class Pulumi:
 
     def keep(self, jobs: set[str]) -> None:
         """Write the state that has these jobs' runs."""
-        urn = f"urn:pulumi:dev::x::{tokens.PYTORCH_JOB}::"
-        runs = [{"type": tokens.PYTORCH_JOB, "urn": f"{urn}{name}"} for name in sorted(jobs)]
-        state_file("dev").parent.mkdir(parents=True, exist_ok=True)
-        document = {"checkpoint": {"latest": {"resources": runs}}}
-        state_file("dev").write_text(json.dumps(document))
+        keep_state(resources=[resource(tokens.PYTORCH_JOB, name) for name in sorted(jobs)])
 
 
 def nothing(*_given: object, **_options: object) -> Any:

@@ -13,20 +13,17 @@ from scripts.setup import golang, tools
 from scripts.setup.record import Entry, Problem
 from scripts.setup.steps import Steps
 from scripts.setup.tools import MODULES, GoModule, Tool
+from tests.unit.shell_program import shell_program
 
 STEPS = Steps(Console(file=io.StringIO()))
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache of Slipway's; Go keeps its own, which does not depend on it."""
+def _go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Go keep its own cache, which does not depend on Slipway's."""
     for variable in ("GOCACHE", "GOMODCACHE"):
-        asked = subprocess.run(
-            ["go", "env", variable], capture_output=True, text=True, check=True
-        ).stdout
-        monkeypatch.setenv(variable, asked.strip())
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    return tmp_path / "slipway"
+        asked = subprocess.run(["go", "env", variable], capture_output=True, text=True, check=True)
+        monkeypatch.setenv(variable, asked.stdout.strip())
 
 
 @pytest.fixture
@@ -45,25 +42,19 @@ def hello() -> tuple[GoModule, Tool]:
     return module, Tool("greeter", module=module)
 
 
-@pytest.mark.usefixtures("wrapper")
-def test_a_tool_is_built_into_the_cache_and_runs(cache: Path) -> None:
-    module, tool = hello()
+@pytest.mark.parametrize("package", [".", "hello/v3"])
+def test_a_tool_is_built_into_the_cache_and_runs(package: str, wrapper: Path, cache: Path) -> None:
+    """Whatever its major version, which is no part of its name."""
+    if package != ".":
+        (wrapper / "go.mod").write_text(f"module {package}\n\ngo 1.21\n")
+    module = GoModule("hello", {"greeter": package}, "1 s")
+    tool = Tool("greeter", module=module)
     made = golang.build(module, [tool], STEPS)
     path = cache / "bin" / "greeter"
     origin = "built from its Go module"
     assert made == {"greeter": Entry.from_file(path, module.version, origin, tool.stamp)}
-    ran = subprocess.run([path], capture_output=True, text=True, check=True)
-    assert ran.stderr == "hello\n"
+    assert subprocess.run([path], capture_output=True, check=True).stderr == b"hello\n"
     assert list((cache / "build").iterdir()) == []
-
-
-def test_a_program_is_named_without_its_major_version(wrapper: Path, cache: Path) -> None:
-    (wrapper / "go.mod").write_text("module hello/v3\n\ngo 1.21\n")
-    module = GoModule("hello", {"greeter": "hello/v3"}, "1 s")
-    (made,) = golang.build(module, [Tool("greeter", module=module)], STEPS).values()
-    assert isinstance(made, Entry), made
-    assert Path(made.path) == cache / "bin" / "greeter"
-    assert subprocess.run([made.path], capture_output=True, check=True).stderr == b"hello\n"
 
 
 def test_a_build_that_fails_is_a_problem_of_each_of_its_tools(wrapper: Path, cache: Path) -> None:
@@ -98,11 +89,8 @@ def test_builds_take_memory_and_cores_only_where_they_are_to_spare(
     golang._roomy.cache_clear()
 
 
-@pytest.mark.usefixtures("cache")
 def test_a_failed_download_is_the_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    go = tmp_path / "go"
-    go.write_text(f"#!/bin/sh\necho $PWD $@ >> {tmp_path}/asked\nexit 1\n")
-    go.chmod(0o755)
+    go = shell_program(tmp_path / "go", f"echo $PWD $@ >> {tmp_path}/asked\nexit 1")
     monkeypatch.setattr(golang, "_go", lambda: str(go))
     golang.download(MODULES["kind"], STEPS)
     assert (tmp_path / "asked").read_text() == f"{MODULES['kind'].directory} mod download\n"
@@ -113,9 +101,7 @@ def test_a_failed_download_is_the_builds(tmp_path: Path, monkeypatch: pytest.Mon
 )
 def test_an_old_go_is_named(version: str, fits: bool, wrapper: Path, tmp_path: Path) -> None:
     (wrapper / "go.mod").write_text("module hello\n\ngo 1.25.11\n")
-    go = tmp_path / "go"
-    go.write_text(f"#!/bin/sh\necho {version}\n")
-    go.chmod(0o755)
+    go = shell_program(tmp_path / "go", f"echo {version}")
     why = f"building it requires Go 1.25.11 or newer, but {go} is {version}"
     assert golang._unfit(str(go), hello()[0]) == (None if fits else why)
 

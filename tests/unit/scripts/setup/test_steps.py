@@ -1,6 +1,5 @@
 """A long command says what it takes, has a limit, and shows its log's end when it fails."""
 
-import io
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,22 +11,6 @@ from scripts.setup import steps
 from scripts.setup.steps import StepFailed, Steps
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    return tmp_path / "slipway"
-
-
-@pytest.fixture
-def console() -> Console:
-    return Console(file=io.StringIO(), soft_wrap=True)
-
-
-def printed(console: Console) -> str:
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
-
-
 def run(steps: Steps, script: str, limit: float = 20) -> None:
     command = ["sh", "-c", script]
     steps.run("Building it", command, log="it", estimate="2 min, 1 GB", limit=limit)
@@ -35,7 +18,7 @@ def run(steps: Steps, script: str, limit: float = 20) -> None:
 
 def test_a_step_prints_its_estimate_and_its_duration(console: Console, cache: Path) -> None:
     run(Steps(console), "echo told")
-    assert printed(console) == "Building it (about 2 min, 1 GB)\n  done in 0 s: Building it\n"
+    assert console.export_text() == "Building it (about 2 min, 1 GB)\n  done in 0 s: Building it\n"
     assert (cache / "logs" / "it.log").read_text() == "told\n"
 
 
@@ -53,7 +36,7 @@ def test_a_steps_variables_are_added_to_our_own(
 def test_a_step_gives_signs_of_life(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "_HEARTBEAT", 0.2)
     run(Steps(console), "sleep 0.5")
-    assert "  0 s so far: Building it\n" in printed(console)
+    assert "  0 s so far: Building it\n" in console.export_text()
 
 
 def test_a_failed_step_shows_its_status_and_log(console: Console, cache: Path) -> None:
@@ -90,7 +73,7 @@ def test_steps_at_once_name_their_lines(console: Console, monkeypatch: pytest.Mo
         for name in names:
             command = ["sleep", "0.3"]
             pool.submit(running.run, name, command, log=name, estimate="1 s", limit=20)
-    lines = printed(console).splitlines()
+    lines = console.export_text().splitlines()
     for name in names:
         about = [line for line in lines if name in line]
         assert about[0] == f"{name} (about 1 s)"

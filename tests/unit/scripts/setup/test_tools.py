@@ -106,15 +106,9 @@ def test_a_tool_of_the_embedded_cluster_can_be_installed_or_built(tool: Tool) ->
 def test_a_container_cluster_needs_few_tools(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"clusters.{kind}.tool.more_tools", tuple)
     assert [tool.name for tool in tools.tools_of(CLUSTERS[kind])] == [
-        "pulumi",
-        "pulumi-language-python",
-        "pulumi-language-python-exec",
-        "kubectl",
-        "training-operator-manifests",
-        "training-operator",
-        "tcp-wait",
-        "pulumi-resource-kubernetes",
-        kind,
+        *("pulumi", "pulumi-language-python", "pulumi-language-python-exec", "kubectl"),
+        *("training-operator-manifests", "training-operator", "tcp-wait"),
+        *("pulumi-resource-kubernetes", kind),
     ]
 
 

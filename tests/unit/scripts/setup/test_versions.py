@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from scripts.setup import lookup
 from scripts.setup.tools import Range, tools_of
+from tests.unit.shell_program import shell_program
 
 KUBECTL = next(tool for tool in tools_of(None) if tool.name == "kubectl").accepts
 
@@ -57,20 +58,14 @@ def test_a_range_says_what_it_allows() -> None:
     ],
 )
 def test_a_version_is_the_first_printed(said: str, version: str | None, tmp_path: Path) -> None:
-    program = tmp_path / "program"
     # Some print it on standard error and exit 1.
-    program.write_text(f"#!/bin/sh\ncat >&2 <<'end'\n{said}\nend\nexit 1\n")
-    program.chmod(0o755)
+    program = shell_program(tmp_path / "program", f"cat >&2 <<'end'\n{said}\nend\nexit 1")
     assert lookup.version_of(program, "--version") == version
 
 
-def test_a_program_that_does_not_run_has_no_version(tmp_path: Path) -> None:
+def test_a_program_that_hangs_or_does_not_run_has_no_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert lookup.version_of(tmp_path / "nothing") is None
-
-
-def test_a_hanging_program_has_no_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lookup, "_SECONDS", 0.2)
-    program = tmp_path / "program"
-    program.write_text("#!/bin/sh\nexec sleep 20\n")
-    program.chmod(0o755)
-    assert lookup.version_of(program) is None
+    assert lookup.version_of(shell_program(tmp_path / "program", "exec sleep 20")) is None

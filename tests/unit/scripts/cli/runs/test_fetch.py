@@ -3,6 +3,7 @@
 import io
 import json
 import tarfile
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -22,6 +23,8 @@ from scripts.cli.state import JobState, StackState
 from scripts.cli.terminal import CommandError
 from tests.unit.archived_run import remembered
 from tests.unit.jobs_declared import submitted
+from tests.unit.scripts.cli.kept_state import resource
+from tests.unit.shell_program import shell_program
 
 KEPT = f"{VOLUME_URL}/outputs/mine"
 LISTED = {"artifacts.json": {"url": f"{KEPT}/mine-1/artifacts.json", "sha256": "0", "bytes": 1}}
@@ -54,41 +57,52 @@ def test_a_custom_image_may_have_left_files_that_no_result_names() -> None:
     assert folder(job(result, outputs_every=60)) == f"{KEPT}/mine-2", "but what was lost"
 
 
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> Callable[[JobState | StackState], None]:
+    """Return what lets a job be the stack's, or the stack have another state."""
+
+    def be(there: JobState | StackState) -> None:
+        state = StackState("k", jobs={"mine": there}) if isinstance(there, JobState) else there
+        monkeypatch.setattr(fetch, "read_state", lambda *_, **__: state)
+
+    return be
+
+
+Known = Callable[[JobState | StackState], None]
+FAILED = job({"state": "Failed", "run_id": "mine-2"})
+
+
 @pytest.mark.parametrize(
-    ("state", "name", "says"),
+    ("there", "name", "run", "says"),
     [
-        (StackState("k", jobs={"mine": job({})}), "", "JOB=NAME. Jobs in dev: mine"),
-        (StackState("k", jobs={"mine": job({})}), "mien", "Did you mean mine?"),
-        (StackState("k", jobs={"mine": job(None)}), "mine", "has no result yet"),
-        (StackState(None, jobs={"mine": job({})}), "mine", "has no cluster"),
-        (StackState("k", jobs={"mine": job({})}), "mine", "make rerun JOB=mine STACK=dev"),
+        (job({}), "", "", "JOB=NAME. Jobs in dev: mine"),
+        (job({}), "mien", "", "Did you mean mine?"),
+        (job(None), "mine", "", "has no result yet"),
+        (StackState(None, jobs={"mine": job({})}), "mine", "", "has no cluster"),
+        (job({}), "mine", "", "make rerun JOB=mine STACK=dev"),
+        # After a failure the run before it is offered; the last success is not the last run.
+        (FAILED, "mine", "", "RUN=succeeded"),
+        (
+            *(job({"artifacts": LISTED}, place=None), "mine", "succeeded"),
+            "RUN=succeeded works only for files that the stack keeps",
+        ),
     ],
 )
 def test_where_there_is_nothing_to_fetch_the_next_step_is_named(
-    state: StackState, name: str, says: str, monkeypatch: pytest.MonkeyPatch
+    there: JobState | StackState, name: str, run: str, says: str, known: Known
 ) -> None:
-    monkeypatch.setattr(fetch, "read_state", lambda *_, **__: state)
+    known(there)
     with pytest.raises(CommandError) as caught:
-        fetch.fetch("dev", name)
+        fetch.fetch("dev", name, run=run)
     assert says in str(caught.value)
-
-
-def test_the_last_success_is_not_the_last_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    state = StackState("k", jobs={"mine": job({"artifacts": LISTED}, place=None)})
-    monkeypatch.setattr(fetch, "read_state", lambda *_, **__: state)
-    with pytest.raises(
-        CommandError, match="RUN=succeeded works only for files that the stack keeps"
-    ):
-        fetch.fetch("dev", "mine", run="succeeded")
 
 
 @pytest.mark.parametrize("below", ["", "/deeper/still"])
 def test_a_place_where_nothing_can_be_put_is_named_before_anything_is_copied(
-    below: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    below: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: Known
 ) -> None:
     (tmp_path / "file").touch()
-    state = StackState("k", jobs={"mine": job({"artifacts": LISTED})})
-    monkeypatch.setattr(fetch, "read_state", lambda *_, **__: state)
+    known(job({"artifacts": LISTED}))
     with pytest.raises(CommandError, match=rf"^{tmp_path}/file is a file, .*: TO=DIRECTORY"):
         fetch.fetch("dev", "mine", f"{tmp_path}/file{below}")
     monkeypatch.setattr("os.access", lambda *_: False)
@@ -97,7 +111,7 @@ def test_a_place_where_nothing_can_be_put_is_named_before_anything_is_copied(
 
 
 def test_the_pod_reads_as_the_job_and_asks_for_little() -> None:
-    known = job(
+    there = job(
         {},
         place=None,
         outputs="file:///results",
@@ -107,7 +121,7 @@ def test_the_pod_reads_as_the_job_and_asks_for_little() -> None:
         env={"KEY": "value", "PYTHONPATH": "/of/the/program"},
         volumes={"results": Volume(size="1Gi", mount_path="/results")},
     )
-    found = reader_pod.manifest(known, "trainer:2")
+    found = reader_pod.manifest(there, "trainer:2")
     spec = found["spec"]
     (container,) = spec["containers"]
     assert container["image"] == "trainer:2"
@@ -125,27 +139,18 @@ def test_the_pod_reads_as_the_job_and_asks_for_little() -> None:
 
 def test_the_pod_has_the_stacks_volume_where_the_job_kept_its_files() -> None:
     found = reader_pod.manifest(job({}), "trainer:2")
-    mounts = {
-        each["name"]: each["mountPath"] for each in found["spec"]["containers"][0]["volumeMounts"]
-    }
-    assert mounts["slipway-kept"] == "/opt/kept"
+    mounts = found["spec"]["containers"][0]["volumeMounts"]
+    assert {each["name"]: each["mountPath"] for each in mounts}["slipway-kept"] == "/opt/kept"
 
 
 @pytest.mark.parametrize("name", ["imaged", "mnist-elastic", "mnist-gloo", "scripted"])
 def test_files_of_a_run_that_was_declared_until_november_2026_are_found(name: str) -> None:
     old = json.loads((CHECKOUT / "tests/unit/jobs/run/runs_of_bea3486.json").read_text())
     inputs = old["inputs"][name]
-    run = {"type": "slipway:jobs:PyTorchJob", "urn": f"::{name}", "inputs": inputs}
+    run = resource("slipway:jobs:PyTorchJob", name, inputs=inputs)
     known = StackState.from_export({"deployment": {"resources": [run]}}).jobs[name]
     assert known.kept == inputs["kept"]
     assert "slipway-kept" in str(reader_pod.manifest(known, "trainer:2")["spec"]["volumes"])
-
-
-def test_after_a_failure_the_run_before_it_is_offered(monkeypatch: pytest.MonkeyPatch) -> None:
-    state = StackState("k", jobs={"mine": job({"state": "Failed", "run_id": "mine-2"})})
-    monkeypatch.setattr(fetch, "read_state", lambda *_, **__: state)
-    with pytest.raises(CommandError, match="RUN=succeeded"):
-        fetch.fetch("dev", "mine")
 
 
 @pytest.mark.parametrize(
@@ -159,7 +164,11 @@ def test_after_a_failure_the_run_before_it_is_offered(monkeypatch: pytest.Monkey
     ids=["its own", "by the state", "by this machine's history", "by a note of before"],
 )
 def test_the_last_run_that_succeeded_is_the_one_that_was_judged_so(
-    result: dict[str, Any], remembered_run: str | None, run: str, monkeypatch: pytest.MonkeyPatch
+    result: dict[str, Any],
+    remembered_run: str | None,
+    run: str,
+    monkeypatch: pytest.MonkeyPatch,
+    known: Known,
 ) -> None:
     """In the first case the list has the folder, as ever."""
     asked: list[list[str]] = []
@@ -171,8 +180,7 @@ def test_the_last_run_that_succeeded_is_the_one_that_was_judged_so(
     if remembered_run is not None:
         remembered(remembered_run, {"state": "Succeeded"})
         remembered("mine-3", {"state": "Failed"})
-    state = StackState("k", jobs={"mine": job(result)}, trainer="trainer:2")
-    monkeypatch.setattr(fetch, "read_state", lambda *_, **__: state)
+    known(StackState("k", jobs={"mine": job(result)}, trainer="trainer:2"))
     monkeypatch.setattr(kube, "connect", lambda _: None)
     monkeypatch.setattr(reader_pod, "running", lambda *_: nullcontext())
     monkeypatch.setattr(reader_pod, "output", output)
@@ -183,9 +191,7 @@ def test_the_last_run_that_succeeded_is_the_one_that_was_judged_so(
 
 def reads(directory: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> list[str]:
     """Return the names in the tar that a kubectl of this script prints."""
-    program = directory / "kubectl"
-    program.write_text(f"#!/bin/sh\n{script}\n")
-    program.chmod(0o755)
+    program = shell_program(directory / "kubectl", script)
     monkeypatch.setattr(toolchain, "path", lambda _name: program)
     metadata = {"metadata": {"name": "fetch-mine", "namespace": "n"}}
     with TemporaryFile() as fetched:

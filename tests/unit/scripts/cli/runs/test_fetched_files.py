@@ -69,14 +69,6 @@ def test_all_files_arrive_with_the_sha256_that_the_result_names(run: Run, to: Pa
     assert not list(to.rglob("*.part"))
 
 
-def test_a_result_that_names_some_alone_is_completed_by_the_list(run: Run, to: Path) -> None:
-    some = {"artifacts.json": run.known["artifacts.json"]}
-    (run.place / "model.pt").write_bytes(b"another")
-    found = run.fetch(to, some)
-    assert found.changed == ["model.pt"]
-    assert not (to / "model.pt").exists()
-
-
 def test_all_that_is_changed_or_missing_is_named_and_the_rest_arrives(run: Run, to: Path) -> None:
     (run.place / "model.pt").write_bytes(b"weights" * 300_000 + b"!")
     (run.place / "a b.json").unlink()
@@ -94,15 +86,24 @@ def test_a_list_that_is_not_the_results_proves_nothing(run: Run, to: Path) -> No
     assert not (to / "model.pt").exists()
 
 
+def test_a_result_that_names_some_alone_is_completed_by_the_list(run: Run, to: Path) -> None:
+    (run.place / "model.pt").write_bytes(b"another")
+    found = run.fetch(to, {"artifacts.json": run.known["artifacts.json"]})
+    assert found.changed == ["model.pt"]
+    assert not (to / "model.pt").exists()
+
+
 def test_a_second_time_nothing_is_written(run: Run, to: Path) -> None:
     run.fetch(to)
-    before = {path: path.stat().st_mtime_ns for path in to.rglob("*")}
+
+    def times() -> dict[Path, int]:
+        return {path: path.stat().st_mtime_ns for path in to.rglob("*") if path.is_file()}
+
+    before = times()
     found = run.fetch(to)
     assert found.written == []
     assert sorted(found.present) == sorted(["artifacts.json", *FILES])
-    assert {path: path.stat().st_mtime_ns for path in to.rglob("*") if path.is_file()} == {
-        path: time for path, time in before.items() if path.is_file()
-    }
+    assert times() == before
 
 
 def test_two_jobs_files_go_into_one_directory(run: Run, to: Path) -> None:
@@ -193,10 +194,8 @@ def test_a_file_of_any_name_arrives_under_it(names: set[bytes]) -> None:
         tar.write(f"file://{place}", stream)
         stream.seek(0)
         found = receive(stream, to, {})
-        assert {os.fsencode(path.name) for path in to.iterdir()} == names
-        assert all(
-            path.read_bytes() == sha256(os.fsencode(path.name)).digest() for path in to.iterdir()
-        )
+        arrived = {os.fsencode(path.name): path.read_bytes() for path in to.iterdir()}
+        assert arrived == {name: sha256(name).digest() for name in names}
         assert not found.missing
 
 

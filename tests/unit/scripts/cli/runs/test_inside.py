@@ -15,8 +15,9 @@ from scripts.cli.runs import inside
 from scripts.cli.state import JobState, StackState
 from scripts.cli.terminal import CommandError
 from tests.unit.jobs_objects import RUNNING, ended, pod
+from tests.unit.shell_program import shell_program
 
-_KUBECTL = """#!/bin/sh
+_KUBECTL = """
 case "$*" in
     *" get pods "*) cat {pods} ;;
     *" port-forward "*) echo "$@" >> {calls}; [ -e {calls}.2 ] && echo "has ended" >&2 && exit 1
@@ -28,19 +29,18 @@ esac
 
 
 @pytest.fixture
-def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def calls(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """What kubectl is called with: of three ranks two run, and one has an image of its own."""
-    monkeypatch.setenv("SLIPWAY_PROJECT", str(tmp_path))
-    allow(tmp_path, exec=True)
+    allow(folder, exec=True)
     jobs = {"mine": JobState("mine", {"namespace": "n", "job": {"workers": 3}})}
     state = StackState("a kubeconfig", "n", jobs)
     monkeypatch.setattr(inside, "read_state", lambda *_, **__: state)
     states: list[dict[str, Any]] = [RUNNING, RUNNING, RUNNING, ended(0)]
     pods = [pod(rank, state=each) for rank, each in enumerate(states)]
     (tmp_path / "pods.json").write_text(json.dumps({"items": pods}))
-    program, called = tmp_path / "kubectl", tmp_path / "calls"
-    program.write_text(_KUBECTL.format(pods=tmp_path / "pods.json", calls=called))
-    program.chmod(0o755)
+    called = tmp_path / "calls"
+    script = _KUBECTL.format(pods=tmp_path / "pods.json", calls=called)
+    program = shell_program(tmp_path / "kubectl", script)
 
     @contextmanager
     def kubectl(_kubeconfig: str) -> Iterator[Sequence[str]]:
@@ -57,8 +57,8 @@ def allow(project: Path, **settings: object) -> None:
 
 
 @pytest.mark.parametrize("settings", [{}, {"exec": False}, {"exec": "false"}])
-def test_a_missing_exec_is_named(calls: Path, tmp_path: Path, settings: dict[str, object]) -> None:
-    allow(tmp_path, **settings)
+def test_a_missing_exec_is_named(calls: Path, folder: Path, settings: dict[str, object]) -> None:
+    allow(folder, **settings)
     for command in (inside.stacks, inside.shell):
         with pytest.raises(CommandError, match=r"Pulumi\.mine\.yaml.*\n  slipway:exec: true\n"):
             command("mine", "mine", 1)
@@ -93,12 +93,12 @@ def test_a_shell_opens_in_the_pod_of_its_rank(
 
 
 def test_a_debugger_gets_the_waiting_rank_and_its_source_paths(
-    calls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    calls: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(CommandError, match=r"Job mine does not set `debug`.*`debug: 0`"):
         inside.debug("mine", "mine", 5678)
-    (tmp_path / "code").mkdir()
-    (tmp_path / "code/train.py").touch()
+    (folder / "code").mkdir()
+    (folder / "code/train.py").touch()
     declared = {"workers": 3, "debug": 1, "script": "code/train.py"}
     jobs = {"mine": JobState("mine", {"namespace": "n", "job": declared})}
     state = StackState("a kubeconfig", "n", jobs)
@@ -113,5 +113,5 @@ def test_a_debugger_gets_the_waiting_rank_and_its_source_paths(
     assert f"Rank 1 of mine is at localhost:{port} (Ctrl-C disconnects)." in shown
     entry = json.loads(shown.partition("launch.json:\n")[2])
     assert entry["connect"] == {"host": "localhost", "port": port}
-    places = {"localRoot": str(tmp_path / "code"), "remoteRoot": "/work/src/mine"}
+    places = {"localRoot": str(folder / "code"), "remoteRoot": "/work/src/mine"}
     assert entry["pathMappings"] == [places]

@@ -1,6 +1,5 @@
 """Files of jobs that a stack no longer has can be had, and what goes with a stack is named."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,11 +24,6 @@ def left(name: str, place: str = VOLUME_URL, size: int = 1_000_000) -> dict[str,
         for each in ("artifacts.json", "model.pt")
     }
     return {"state": "Succeeded", "run_id": f"{name}-1", "artifacts": files}
-
-
-@pytest.fixture(autouse=True)
-def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
 
 def test_a_job_that_is_gone_is_read_where_its_files_are_by_any_image_of_slipways() -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from scripts.cli.state import JobState, StackState
 from scripts.cli.terminal import CommandError
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.jobs_objects import RUNNING, ended, job, pod, waiting
+from tests.unit.scripts.cli.kept_state import resource
 
 JOB = "/apis/kubeflow.org/v1/namespaces/slipway-jobs/pytorchjobs/mine"
 PODS = "/api/v1/namespaces/slipway-jobs/pods"
@@ -51,29 +53,24 @@ def keep(
             recording.seal()
 
 
-def submitted(*conditions: str, **fields: Any) -> dict[str, Any]:
-    there = job(*conditions, **fields)
-    there["metadata"]["labels"] = RUN
-    return there
-
-
 def labelled(there: dict[str, Any]) -> dict[str, Any]:
-    there["metadata"]["labels"] |= RUN
+    """Return an object as one of the run."""
+    there["metadata"].setdefault("labels", {}).update(RUN)
     return there
+
+
+def listed(*pods: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": "PodList", "items": [*pods], "metadata": {}}
 
 
 @pytest.fixture(name="api")
 def _api() -> Iterator[FakeApi]:
     """A cluster with a job of two ranks that has succeeded."""
     with served(FakeApi()) as api:
-        api.says("GET", JOB, submitted("Succeeded"))
-        done = [
-            labelled(
-                pod(rank, state=ended(0, container=f"containerd://c{rank}"), phase="Succeeded")
-            )
-            for rank in (0, 1)
-        ]
-        api.says("GET", PODS, {"kind": "PodList", "items": done, "metadata": {}})
+        api.says("GET", JOB, labelled(job("Succeeded")))
+        states = [ended(0, container=f"containerd://c{rank}") for rank in (0, 1)]
+        done = [labelled(pod(rank, state=states[rank], phase="Succeeded")) for rank in (0, 1)]
+        api.says("GET", PODS, listed(*done))
         for each in done:
             [status] = each["status"]["containerStatuses"]
             status["containerID"] = status["state"]["terminated"]["containerID"]
@@ -195,18 +192,15 @@ def test_a_rank_among_several_is_found_in_its_replica() -> None:
 )
 def test_an_unknown_rank_is_named_with_others(topology: Topology, rank: int, message: str) -> None:
     keep("mine-1", (0, "a", []), topology=topology)
-    with pytest.raises(CommandError) as nothing:
+    with pytest.raises(CommandError, match=f"^{re.escape(message)}$"):
         find("dev", state(), "mine", rank)
-    assert str(nothing.value) == message
 
 
 def test_an_unknown_job_is_named_with_those_of_state_and_archive(api: FakeApi) -> None:
     keep("mine-1", (0, "a", []))
-    with pytest.raises(CommandError) as nothing:
+    unknown = r"^There is no job 'mime'. Did you mean mine\? Jobs in dev: declared, mine.$"
+    with pytest.raises(CommandError, match=unknown):
         find("dev", state(api, declared=object()), "mime", None)
-    assert str(nothing.value) == (
-        "There is no job 'mime'. Did you mean mine? Jobs in dev: declared, mine."
-    )
     with pytest.raises(CommandError, match=r"^Name the job: JOB=NAME. Jobs in dev: declared"):
         find("dev", state(api, declared=object()), "", None)
 
@@ -251,15 +245,6 @@ def test_what_was_kept_meanwhile_is_shown_once(again: int, tmp_path: Path) -> No
         assert cursors == {"a": Cursor(everything[-1].stamp, 1)}
 
 
-def test_lines_of_several_logs_are_in_the_order_of_time() -> None:
-    late, early = ([line(second, "x"), line(9, "y")] for second in (2, 1))
-    keep("mine-1", (0, "a", late), (1, "b", early))
-    out = io.StringIO()
-    printer = Printer({0: "rank 0", 1: "rank 1"}, raw=False, out=out)
-    print_runs(printer, archive.of_job("dev", "mine").runs(), {})
-    assert out.getvalue().splitlines() == ["[rank 1] x", "[rank 0] x", "[rank 0] y", "[rank 1] y"]
-
-
 @pytest.mark.parametrize("end", ["Succeeded", "Failed", "deleted"])
 def test_a_run_is_followed_to_its_end_in_the_order_of_time(
     end: str, api: FakeApi, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -284,12 +269,11 @@ def test_a_run_is_followed_to_its_end_in_the_order_of_time(
         asked.append(len(asked))
         # The first one finds the job.
         if len(asked) < len(rounds):
-            return 200, submitted("Running")
-        return 404 if end == "deleted" else 200, submitted(end)
+            return 200, labelled(job("Running"))
+        return 404 if end == "deleted" else 200, labelled(job(end))
 
     def pods_now(body: Any) -> tuple[int, Any]:
-        items = {"kind": "PodList", "items": running, "metadata": {}}
-        return (200, items) if len(asked) < len(rounds) else done(body)
+        return (200, listed(*running)) if len(asked) < len(rounds) else done(body)
 
     api.answers["GET", JOB] = job_now
     api.answers["GET", PODS] = pods_now
@@ -322,15 +306,13 @@ def test_names_are_colored_in_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    assert Printer(names, raw=False, out=io.StringIO()).labels == {
-        0: "[rank 0]  ",
-        10: "[rank 10] ",
-    }
+    plain = {0: "[rank 0]  ", 10: "[rank 10] "}
+    assert Printer(names, raw=False, out=io.StringIO()).labels == plain
     colored = Printer(names, raw=False, out=Terminal()).labels[0]
     assert colored.startswith("\x1b[")
     assert "[rank 0]" in colored
     monkeypatch.setenv("NO_COLOR", "1")
-    assert Printer(names, raw=False, out=Terminal()).labels[0] == "[rank 0]  "
+    assert Printer(names, raw=False, out=Terminal()).labels == plain
 
 
 @pytest.mark.parametrize(
@@ -352,28 +334,16 @@ def test_the_rank_that_torch_puts_before_a_line_is_not_shown_twice(text: str, sh
     assert raw.getvalue() == f"{text}\n"
 
 
-def test_remarks_about_the_log_go_to_stderr() -> None:
-    out, err = io.StringIO(), io.StringIO()
-    printing = Printer({0: "rank 0"}, raw=True, out=out, err=err)
-    for container in ("a", "b"):
-        printing.print('{"event": "x"}', 0, "run", container)
-    assert out.getvalue() == '{"event": "x"}\n' * 2
-    assert err.getvalue() == "--- rank 0 was restarted\n"
-
-
 SECRET = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270"}
 
 
 def export(kubeconfig: str) -> dict[str, Any]:
     inputs = {"namespace": "slipway-jobs", "job": {"workers": 0}}
-    run = {"type": "slipway:jobs:PyTorchJob", "urn": "urn:pulumi:dev::slipway::t::mine"}
-    cluster = {
-        "type": "slipway:clusters:Embedded",
-        "urn": "urn:pulumi:dev::slipway::t::dev",
-        "outputs": {"kubeconfig": {**SECRET, "plaintext": json.dumps(kubeconfig)}},
-    }
     outputs = {"result": {"state": "Succeeded"}}
-    return {"deployment": {"resources": [cluster, {**run, "inputs": inputs, "outputs": outputs}]}}
+    run = resource("slipway:jobs:PyTorchJob", "mine", inputs=inputs, outputs=outputs)
+    known = {"kubeconfig": {**SECRET, "plaintext": json.dumps(kubeconfig)}}
+    cluster = resource("slipway:clusters:Embedded", "dev", outputs=known)
+    return {"deployment": {"resources": [cluster, run]}}
 
 
 @pytest.mark.parametrize(
@@ -400,17 +370,13 @@ def test_containers_of_others_and_without_a_replica_are_not_this_runs(api: FakeA
     odd = labelled(pod(0, state=RUNNING))
     odd["metadata"]["labels"] |= {"training.kubeflow.org/replica-index": "zz"}
     mine = [labelled(pod(1, state=RUNNING)), labelled(pod(0, state=waiting("x")))]
-    pods = [other, foreign, odd, *mine]
-    api.says("GET", PODS, {"kind": "PodList", "items": pods, "metadata": {}})
+    api.says("GET", PODS, listed(other, foreign, odd, *mine))
     assert target.api is not None
     found = containers(target.api.pods(), target.topology, target.run_id)
     assert [each.pod for each in found] == ["mine-worker-0"]
 
 
 def test_a_namespace_that_the_stack_has_not_made_is_known_by_the_gate_of_its_operator() -> None:
-    ready = {
-        "urn": "urn:pulumi:dev::slipway::slipway:infra:OperatorReady::training-operator",
-        "type": "slipway:infra:OperatorReady",
-        "inputs": {"jobNamespace": "team-a"},
-    }
+    inputs = {"jobNamespace": "team-a"}
+    ready = resource("slipway:infra:OperatorReady", "training-operator", inputs=inputs)
     assert StackState.from_export({"deployment": {"resources": [ready]}}).namespace == "team-a"

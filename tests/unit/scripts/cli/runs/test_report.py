@@ -17,7 +17,6 @@ from tests.unit.scripts.cli.runs.made_page import SUCCEEDED
 @pytest.fixture(autouse=True)
 def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stack `dev` whose job `mine` has run."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     made([rank_log(0)])
     state = StackState(jobs={"mine": made_page.state(SUCCEEDED)})
     monkeypatch.setattr(report, "read_state", lambda *_, **__: state)

@@ -35,23 +35,16 @@ def test_every_run_is_named_with_what_trained_it_newest_first() -> None:
 def test_it_ends_with_what_repeats_the_run() -> None:
     made_page.usual()
     found = job()
-    assert yaml.safe_load(found["settings"]) == {
-        "config": {
-            "slipway:jobs": {
-                "mine": {"script": "train.py", "epochs": 2, "workers": 1, "minAccuracy": 0.9}
-            }
-        }
-    }
+    mine = {"script": "train.py", "epochs": 2, "workers": 1, "minAccuracy": 0.9}
+    assert yaml.safe_load(found["settings"]) == {"config": {"slipway:jobs": {"mine": mine}}}
     assert found["command"] == f"git checkout {COMMIT}\nmake rerun JOB=mine STACK=dev"
 
 
 @pytest.mark.parametrize("name", CATALOG)
 def test_the_settings_of_a_demo_declare_the_same_job(name: str) -> None:
     demo = CATALOG[name]
-    again = yaml.safe_load(declared_yaml(name, declaration(demo), None))["config"]["slipway:jobs"][
-        name
-    ]
-    assert declare(name, again, f"slipway:jobs.{name}") == demo
+    again = yaml.safe_load(declared_yaml(name, declaration(demo), None))["config"]["slipway:jobs"]
+    assert declare(name, again[name], f"slipway:jobs.{name}") == demo
 
 
 def test_changes_that_were_not_committed_are_mentioned() -> None:

@@ -24,44 +24,31 @@ from scripts.cli.state import StackState
 from scripts.cli.terminal import CommandError
 from tests.unit.archived_run import line, made
 from tests.unit.not_none import not_none
+from tests.unit.scripts.cli.kept_state import resource
 
 RUN, GATE = "slipway:jobs:PyTorchJob", "slipway:jobs:Gate"
 INPUTS = {"namespace": "slipway-jobs", "job": {"workers": 1}}
 SUCCESS = {
-    "state": "Succeeded",
-    "reason": "",
-    "accuracy": 0.98456,
-    "loss": 0.1,
-    "samples_seen": 120_000,
-    "world_size": 2,
-    "duration_seconds": 63,
-    "completed": "2026-01-01T01:00:00+01:00",
-}
+    "state": "Succeeded", "reason": "", "accuracy": 0.98456, "loss": 0.1, "samples_seen": 120_000,
+    "world_size": 2, "duration_seconds": 63, "completed": "2026-01-01T01:00:00+01:00",
+}  # fmt: skip
 FAILURE = {
-    "state": "Failed",
-    "reason": "rank 1 (bad-worker-0) exited with code 3",
-    "world_size": 2,
+    "state": "Failed", "reason": "rank 1 (bad-worker-0) exited with code 3", "world_size": 2,
     "failure": {"rank": 1, "log": ["its last words"], "advice": "mend it"},
-}
-
-
-def urn(type_: str, name: str) -> str:
-    return f"urn:pulumi:dev::slipway::{type_}::{name}"
+}  # fmt: skip
 
 
 def run(name: str, result: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
-    return {"type": RUN, "urn": urn(RUN, name), "inputs": INPUTS, "outputs": {"result": result}} | (
-        fields
-    )
+    return resource(RUN, name, inputs=INPUTS, outputs={"result": result}, **fields)
 
 
 def gate(name: str, result: Mapping[str, Any]) -> dict[str, Any]:
     inputs = {"job": name, "result": result, "minAccuracy": 0.5}
-    return {"type": GATE, "urn": urn(GATE, name), "inputs": inputs, "outputs": inputs}
+    return resource(GATE, name, inputs=inputs, outputs=inputs)
 
 
 def pending(name: str, type_: str = "creating") -> dict[str, Any]:
-    return {"type": type_, "resource": {"type": RUN, "urn": urn(RUN, name), "inputs": INPUTS}}
+    return {"type": type_, "resource": resource(RUN, name, inputs=INPUTS)}
 
 
 def state(*resources: dict[str, Any], pending: tuple[dict[str, Any], ...] = ()) -> StackState:
@@ -100,12 +87,9 @@ def test_a_run_that_is_on_is_listed_as_such(is_busy: bool, expected: str) -> Non
     assert {name: each.state for name, each in listed.items()} == {"a": expected, "b": expected}
 
 
-def test_a_run_that_was_taken_up_again_has_its_result() -> None:
+def test_a_run_that_was_taken_up_again_or_is_changed_in_place_has_its_result() -> None:
     listed = found(state(run("a", SUCCESS), gate("a", SUCCESS), pending=(pending("a"),)))
     assert listed["a"].gate == "passed"
-
-
-def test_a_result_stays_while_its_run_is_changed_in_place() -> None:
     listed = found(state(run("a", SUCCESS), pending=(pending("a", "updating"),)), is_busy=True)
     assert listed["a"].state == "Succeeded"
 
@@ -115,9 +99,7 @@ def test_a_run_whose_replacement_ended_with_ctrl_c_is_interrupted() -> None:
     listed = found(state(run("a", SUCCESS, pendingReplacement=True), gate("a", SUCCESS)))
     assert (listed["a"].state, listed["a"].gate) == ("interrupted", "")
     assert "`make up`" in listed["a"].note
-
-
-def test_a_run_that_was_replaced_and_is_still_to_go_is_no_result() -> None:
+    # One that was replaced and is still to go is no result.
     assert found(state(run("a", SUCCESS, delete=True))) == {}
 
 
@@ -126,9 +108,8 @@ def test_jobs_without_a_result_are_listed_with_the_reason() -> None:
     listed = found(state(run("a", FAILURE)), *wanted)
     assert listed["b"].note == "it needs a, which ended Failed"
     assert listed["c"].note.startswith("`make up` trains it")
-    assert (
-        found(state(run("a", FAILURE)), *wanted, is_busy=True)["c"].note == "it has not started yet"
-    )
+    listed = found(state(run("a", FAILURE)), *wanted, is_busy=True)
+    assert listed["c"].note == "it has not started yet"
 
 
 def test_a_job_that_is_no_longer_declared_is_listed_as_such() -> None:
@@ -200,16 +181,14 @@ def test_what_is_not_there_is_named_with_what_is(asked_for: str, message: str) -
     assert str(nothing.value) == message
 
 
-def test_results_without_a_stack_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+def test_results_without_a_stack_fail() -> None:
     with pytest.raises(CommandError, match="Stack dev is not up; `make down` removes all results"):
         results.show("dev", "", "text")
 
 
 def test_an_update_ends_with_a_row_for_each_job(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(results, "load_settings", lambda _stack: None)
     there = state()
     monkeypatch.setattr(results, "read_state", lambda _stack: there)
@@ -228,9 +207,8 @@ def test_an_update_ends_with_a_row_for_each_job(
 
 
 def test_when_all_jobs_have_passed_their_declarations_are_not_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     read: list[str] = []
     monkeypatch.setattr(results, "load_settings", read.append)
     monkeypatch.setattr(results, "jobs_of", lambda _stack: ["a"])
@@ -243,24 +221,22 @@ def test_when_all_jobs_have_passed_their_declarations_are_not_read(
         assert read == declarations
 
 
-def test_a_stacks_file_declares_its_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SLIPWAY_PROJECT", str(tmp_path))
-    (tmp_path / "stacks").mkdir()
-    shutil.copy(CHECKOUT / "stacks/dev.yaml", tmp_path / "stacks")
+def test_a_stacks_file_declares_its_jobs(folder: Path) -> None:
+    (folder / "stacks").mkdir()
+    shutil.copy(CHECKOUT / "stacks/dev.yaml", folder / "stacks")
     settings = not_none(load_settings("dev"))
     assert [each.name for each in settings.jobs] == ["mnist-gloo"]
     assert "mnist-nccl" in settings.skipped
     assert load_settings("there-is-no-such-stack") is None
-    (tmp_path / "Pulumi.dev.yaml").write_text("config: {slipway:cluster: {kind: odd}}")
+    (folder / "Pulumi.dev.yaml").write_text("config: {slipway:cluster: {kind: odd}}")
     assert load_settings("dev") is None
 
 
-def test_a_files_secret_stays_encrypted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SLIPWAY_PROJECT", str(tmp_path))
+def test_a_files_secret_stays_encrypted(folder: Path) -> None:
     document = yaml.safe_load((CHECKOUT / "stacks/dev.yaml").read_text())
     document["config"]["slipway:hfToken"] = {"secure": "v1:abc"}
     document["config"]["slipway:jobs"] = {"mnist-gloo": {"env": {"TOKEN": {"config": "hfToken"}}}}
-    (tmp_path / "Pulumi.dev.yaml").write_text(yaml.safe_dump(document))
+    (folder / "Pulumi.dev.yaml").write_text(yaml.safe_dump(document))
     assert not_none(load_settings("dev")).secrets == {"hfToken": '{"secure": "v1:abc"}'}
 
 
@@ -283,7 +259,7 @@ def test_results_show_where_the_files_are_and_how_to_fetch_them(place: str, wher
 
 def test_a_job_without_limits_has_passed_no_gate() -> None:
     inputs = {"job": "a", "result": SUCCESS}
-    empty = {"type": GATE, "urn": urn(GATE, "a"), "inputs": inputs, "outputs": inputs}
+    empty = resource(GATE, "a", inputs=inputs, outputs=inputs)
     listed = found(state(run("a", SUCCESS), empty))
     assert (listed["a"].gate, listed["a"].is_fine) == ("", True)
     assert printed(listed).splitlines()[1].split()[:3] == ["a", "Succeeded", "-"]
@@ -303,9 +279,8 @@ def test_each_number_that_a_gate_judges_has_a_column() -> None:
     assert {row.split()[0]: row.split()[-2:] for row in rows} == {
         "a": ["0.25", "-"], "b": ["0.25", "-"], "bad": ["-", "-"],
     }  # fmt: skip
-    assert "what to do: change its settings or the limit, then run `make up` again" in printed(
-        listed
-    )
+    remedy = "what to do: change its settings or the limit, then run `make up` again"
+    assert remedy in printed(listed)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,12 @@ gc.set_threshold(100_000)
 
 # How long an example takes says how busy the machine is, not whether the code is right. Each run
 # draws others.
-hypothesis.settings.register_profile("slipway", deadline=None, max_examples=30)
+hypothesis.settings.register_profile(
+    "slipway",
+    deadline=None,
+    max_examples=30,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
 hypothesis.settings.load_profile("slipway")
 
 _TESTS = Path(__file__).resolve().parent

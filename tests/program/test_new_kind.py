@@ -140,7 +140,7 @@ def test_its_line_alone_imports_nothing_of_it_but_its_kind() -> None:
 
 @pytest.mark.usefixtures("kind")
 def test_the_whole_program_runs_on_it(declared: Declare) -> None:
-    jobs = {"mnist-gloo": {}, "mnist-nccl": {}}
+    jobs: dict[str, Any] = {"mnist-gloo": {}, "mnist-nccl": {}}
     program = declared("mine", cluster={"kind": "made-up", "nodes": 2}, jobs=jobs)
     cluster = program.one("slipway:clusters:MadeUp", "mine")
     for run in program.of("slipway:jobs:PyTorchJob"):

@@ -82,7 +82,7 @@ def somebody(answers: dict[str, Any]) -> None:
 
 
 FAMILY, SPOT, LIMIT = "Standard NCASv3_T4 Family", "lowPriorityCores", "gpu.maxNodes"
-FALLING_BACK = {"gpu": {"spot": {"fallback": {}}}}
+FALLING_BACK: dict[str, Any] = {"gpu": {"spot": {"fallback": {}}}}
 ANOTHER = {"gpu": {"spot": {"fallback": {"size": "Standard_NC8as_T4_v3"}}}}
 ELSEWHERE = '"westeurop" is not listed by `az account list-locations`. Did you mean westeurope?'
 UNREGISTERED = "has Microsoft.Storage as NotRegistered; run `az provider register"

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -93,7 +93,7 @@ def test_the_first_failure_is_the_cause_of_the_others(found: list[Failure], firs
 def test_a_pod_that_was_killed_after_its_deletion_followed() -> None:
     killed = failure(0, 137)
     deleted = {"deletionTimestamp": clock(59), "deletionGracePeriodSeconds": 30}
-    killed.replica.pod["metadata"] |= deleted
+    cast("dict[str, Any]", killed.replica.pod)["metadata"] |= deleted
     cause = failure(1, 3, finished=clock(55))
     assert failures.first([killed, cause]) is cause
 

@@ -104,7 +104,7 @@ def api() -> Iterator[FakeApi]:
         yield made
 
 
-def obstacles(api: FakeApi, run: RunState, warn: Callable[[str], object]) -> Obstacles:
+def obstacles(api: FakeApi, run: RunState, warn: Callable[[str], None]) -> Obstacles:
     client = JobApi(kube.connect(api.kubeconfig), "slipway-jobs", "mine", retry_seconds=0)
     return Obstacles(client, run, warn)
 

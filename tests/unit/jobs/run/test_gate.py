@@ -49,7 +49,7 @@ STATE = {"job": "mine", "result": RESULT}
 
 def diff(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, bool]:
     """Return what changes, and whether the gate is checked again for it."""
-    changes = GateHandler().diff(before, dict(now), Quiet())
+    changes = GateHandler().diff(dict(before), dict(now), Quiet())
     return {change.path: change.replace for change in changes}
 
 

@@ -79,8 +79,8 @@ def test_what_is_no_file_or_has_an_odd_name_is_left_out_and_named(
     warning, *_ = map(json.loads, capsys.readouterr().out.splitlines())
     assert warning["event"] == "warning"
     names = ("latest", "gone", "null", "pipe", "socket", "artifacts.json")
-    for name in ("caf\\udce9.txt", "two\\nlines.txt", *names):
-        assert f"'{name}'" in warning["warning"]
+    for odd in ("caf\\udce9.txt", "two\\nlines.txt", *names):
+        assert f"'{odd}'" in warning["warning"]
 
 
 def test_without_a_file_nothing_is_copied(

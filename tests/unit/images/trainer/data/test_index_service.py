@@ -11,7 +11,8 @@ def _service(epochs: int = 1, size: int = 25) -> RecordIndexService:
 
 @pytest.mark.parametrize("inside_epochs", [False, True])
 def test_alone_it_hands_out_all_batches_of_all_epochs(inside_epochs: bool) -> None:
-    service, batches = _service(epochs=2), []
+    service = _service(epochs=2)
+    batches: list[list[int]] = []
     for epoch in service.epochs() if inside_epochs else [1]:
         assert len(batches) == 3 * (epoch - 1), "inside epochs it ends with each epoch"
         for batch in service:

@@ -1,4 +1,4 @@
-"""`make setup` within the Python environment: provide the tools and the state."""
+"""The part of `make setup` that runs in the Python environment: provide tools and the state."""
 
 import os
 import sys
@@ -16,10 +16,10 @@ from scripts.setup.tools import tools_of
 
 
 def provide(stack: str, *, brief: bool = False, preview: bool = False) -> int:
-    """Provide a stack's tools; return 0 if all are ready, otherwise print what is missing.
+    """Provide a stack's tools; return 0 if all are ready, or else print what is missing.
 
-    With `brief`, print nothing if nothing was missing; with `preview`, skip the tools that only
-    `up` needs. Raises `CommandError`, or `OSError` and `SubprocessError` from setup.
+    With `brief`, nothing is printed if nothing was missing; with `preview`, tools that only `up`
+    needs are skipped. Raises `CommandError`, or `OSError` and `SubprocessError` from setup.
     """
     source = os.environ.get("SOURCE") or "release"
     if source not in {"release", "build"}:
@@ -38,7 +38,7 @@ def provide(stack: str, *, brief: bool = False, preview: bool = False) -> int:
 
 
 def set_up(kind: Kind | None, *, brief: bool, build: bool) -> int:
-    """Create the state and resolve the tools; see `resolve.resolve_and_report`."""
+    """Create the state directory and provide the tools; see `resolve.resolve_and_report`."""
     if kind is not None and kind.extra is not None:
         bootstrap.add_extra(kind.extra, Path(sys.prefix))
         use_extra(kind.extra)
@@ -47,7 +47,7 @@ def set_up(kind: Kind | None, *, brief: bool, build: bool) -> int:
         prepare()
         if brief and len(record.unchanged(record.load(), tools, build=build)) == len(tools):
             return 0
-        # Imported late, since importing it takes longer than everything above.
+        # Imported late, since the import takes longer than everything above.
         from scripts.setup.resolve import resolve_and_report  # noqa: PLC0415
 
         return resolve_and_report(kind, brief=brief, build=build)

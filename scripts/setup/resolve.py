@@ -1,4 +1,4 @@
-"""Get each tool from the first source that provides it: PATH, a package, a release, a build."""
+"""Provide each tool from the first source that has it: PATH, a package, a release or a build."""
 
 import os
 import sys
@@ -23,21 +23,22 @@ from scripts.setup.steps import Steps
 from scripts.setup.tools import GoModule, Tool, tools_of
 
 _LEGEND = (
-    "Sources, in this order: PATH, if new enough; Debian package; the project's own release, "
-    "verified by its\npublisher's checksum; build from the Go module pinned in go.sum. "
+    "Sources, in this order: PATH, if new enough; a Debian package; the project's release, "
+    "verified with the\npublisher's checksum; a build from the Go module pinned in go.sum. "
     "SOURCE=build skips releases."
 )
 _ELSEWHERE = (
-    "The embedded cluster needs Linux and root. Otherwise, use a cluster in docker, podman "
+    "The embedded cluster requires Linux and root. Otherwise, use a cluster in docker, podman "
     "or a virtual machine: `make up STACK=kind` or `make up STACK=minikube`, which need only "
     "pulumi, python, kubectl and kind or minikube."
 )
 
 
 def resolve_and_report(kind: Kind | None, *, brief: bool, build: bool) -> int:
-    """Resolve the tools, print the table or the problems, and return the exit status for setup.
+    """Provide the tools, print a table of them or the problems, and return setup's exit status.
 
-    `kind` is None if unknown. With `brief`, an unchanged table is not printed.
+    `kind` is None if the stack's cluster kind is unknown. With `brief`, the table is printed only
+    if a tool has changed.
     """
     console = Console(stderr=not sys.stdout.isatty(), soft_wrap=True)
     if kind is not None and kind.runs_on_host and sys.platform != "linux":
@@ -63,9 +64,9 @@ def resolve_and_report(kind: Kind | None, *, brief: bool, build: bool) -> int:
 
 
 def table(entries: Entries) -> Table:
-    """Return a table of the tools: version, end of support (for Kubernetes tools) and origin."""
+    """Return a table of the tools: version, end of support (if from Kubernetes) and origin."""
     columns = [Column(name, no_wrap=True) for name in ("tool", "version", "supported until")]
-    columns.append(Column("where it came from"))
+    columns.append(Column("source"))
     result = Table(*columns, title="Tools", caption=_LEGEND, caption_justify="left")
     for name, entry in sorted(entries.items()):
         origin = entry.origin
@@ -85,10 +86,10 @@ def changed(before: Entries, after: Entries) -> bool:
 def resolve(
     tools: tuple[Tool, ...], console: Console, *, build: bool = False
 ) -> tuple[Entries, list[Problem]]:
-    """Find, install, download or build the tools (with `build`, no releases), and record each.
+    """Find, install, download or build the tools, and record each; `build` skips downloads.
 
-    Returns the tools that are ready and problems with the rest, but only prints a problem with a
-    tool that only `up` needs.
+    Returns the tools that are ready, and problems with the others. A problem with a tool that only
+    `up` needs is printed instead.
     """
     with Steps(console) as steps:
         resolver = _Resolver(tools, steps, build=build)
@@ -97,7 +98,7 @@ def resolve(
         resolver.get(build=build)
     for tool in resolver.missing():
         if tool.only_for_up:
-            console.print(Text(f"`up` will need {resolver.problems.pop(tool.name)}"))
+            console.print(Text(f"`up` will require {resolver.problems.pop(tool.name)}"))
     return resolver.ready, list(resolver.problems.values())
 
 
@@ -117,7 +118,7 @@ class _Resolver:
         return [tool for tool in self.tools if tool.name not in self.ready]
 
     def get(self, *, build: bool) -> None:
-        """Provide the missing tools. No tool has both a Debian package and a Go module."""
+        """Provide the missing tools; no tool has both a Debian package and a Go module."""
         packaged = [tool for tool in self.missing() if tool.package is not None or tool.unpacked]
         fetching, compiling = ThreadPoolExecutor(2), ThreadPoolExecutor(golang.at_once())
         try:
@@ -136,12 +137,12 @@ class _Resolver:
                 lane.shutdown(wait=False, cancel_futures=True)
 
     def _build(self, module: GoModule, tools: Sequence[Tool], fetched: "Future[None]") -> None:
-        """Build after the module has been downloaded. A failed build does not stop the others."""
+        """Build a module's tools once it is downloaded; a failure does not stop other builds."""
         fetched.result()
         self.note(golang.build(module, tools, self.steps))
 
     def note(self, results: Results) -> None:
-        """Record the tools that are ready, and remember the problems with the others."""
+        """Record the tools that are ready, and keep the problems with the others."""
         with self._changing:
             for name, result in results.items():
                 if isinstance(result, Problem):

@@ -66,7 +66,7 @@ def test_a_preview_shows_costs_only_for_paid_pools(
 def test_azures_stack_has_all_prices(said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     (template,) = (each for each in STACKS if each.stem == "azure")
     previewed(template, monkeypatch)
-    assert "no price for such" not in said[0]
+    assert "no price for these" not in said[0]
     assert "total: USD " in said[0]
     assert "https://" in said[0]
 

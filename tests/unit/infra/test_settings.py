@@ -300,7 +300,7 @@ def test_a_webhooks_secrets_in_plain_text_are_refused_and_not_repeated() -> None
         (
             {"url": {"config": "hook"}, "key": {"config": "jobs"}},
             {
-                "slipway:notify.url.config": "is in the configuration unencrypted",
+                "slipway:notify.url.config": "is stored unencrypted in the configuration",
                 "slipway:notify.key.config": "is one of Slipway's keys",
             },
         ),

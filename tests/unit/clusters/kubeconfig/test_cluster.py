@@ -152,11 +152,11 @@ def test_the_default_path_is_the_users_own(folder: Path, monkeypatch: pytest.Mon
 
 def test_a_file_that_is_not_there_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert refusal(folder / "gone") == (
-        f"slipway:cluster.path: {folder / 'gone'}: there is no such file."
+        f"slipway:cluster.path: {folder / 'gone'}: no such file."
     )
     at_home(folder, monkeypatch)
     said = refusal(None)
-    assert f"{folder}/.kube/config: there is no such file." in said
+    assert f"{folder}/.kube/config: no such file." in said
     assert "in KUBECONFIG" in said
 
 
@@ -180,7 +180,7 @@ def test_an_unknown_current_context_is_refused(folder: Path) -> None:
 
 def test_a_file_without_contexts_is_refused(folder: Path) -> None:
     (folder / "empty").write_text("apiVersion: v1\nkind: Config\n")
-    assert "contains no context; set" in refusal(folder / "empty")
+    assert "does not contain a context; set" in refusal(folder / "empty")
 
 
 def test_an_invalid_kubeconfig_is_refused_with_the_parsers_message(folder: Path) -> None:

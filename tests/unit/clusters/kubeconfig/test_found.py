@@ -139,5 +139,5 @@ def test_one_that_may_not_be_seen_nor_tried_is_left_to_the_gate() -> None:
 
 def test_pytorchjobs_without_an_operator_are_refused() -> None:
     said = refusal(Found(serves=True, deployed=(), judged=False))
-    assert "but no operator runs them" in said
+    assert "but no operator seems to run them" in said
     assert decided(Found(serves=True, deployed=(), judged=False), "install") is None

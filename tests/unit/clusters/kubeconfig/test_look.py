@@ -138,7 +138,7 @@ def test_no_webhook_is_seen(api: FakeApi) -> None:
 
 def test_rejected_credentials_ask_for_a_new_login(api: FakeApi) -> None:
     api.says("GET", GROUPS, {"kind": "Status", "message": "Unauthorized"}, status=401)
-    text = r"https://a\.example does not let this account do anything.*log in again"
+    text = r"https://a\.example rejects all requests from this account.*log in again"
     with pytest.raises(Unusable, match=text):
         seen(api)
 
@@ -225,7 +225,7 @@ def test_another_stacks_namespace_is_not_ours(api: FakeApi, tmp_path: Path, plac
     api.says("GET", place, {"metadata": {"annotations": {MADE_BY: "slipway/dev"}}})
     kind, found = remains(api, tmp_path)
     assert (
-        kind == "objects with Slipway's labels of its own (team-a belongs to the stack slipway/dev)"
+        kind == "objects with Slipway's labels that belong to it (team-a belongs to the stack slipway/dev)"
     )
     assert found == []
 

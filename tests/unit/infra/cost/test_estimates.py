@@ -98,9 +98,9 @@ def test_a_pool_without_a_price_is_named_and_left_out_of_the_sum() -> None:
     lines = told(SYSTEM, UNKNOWN)
     assert lines[1] == (
         "big: 0 to 4 x Standard_Big in westeurope, each with 1 GPU: "
-        "no price for such nodes from azure"
+        "no price for these nodes on azure"
     )
-    assert "total: USD 0.200 to 0.600 an hour, without big" in lines
+    assert "total: USD 0.200 to 0.600 an hour, excluding big" in lines
     assert "per month (730 hours), at the minimum node count: at least USD 146" in lines
     assert any("no estimate for big" in line and "slipway:prices" in line for line in lines)
 
@@ -136,7 +136,7 @@ def test_spot_nodes_without_a_price_cost_at_most_what_others_do_and_no_least_is_
     lines = told(SYSTEM, replace(GPU, spot=True, min_nodes=1))
     assert lines[1] == (
         "gpu: 1 to 4 x Standard_NC4as_T4_v3 in westeurope, each with 1 GPU, spot: at most USD "
-        "2.000 (no price for spot nodes, which never cost more than others: 0.500)"
+        "2.000 (no price for spot nodes, which never cost more than regular nodes: 0.500)"
     )
     assert "total: USD 0.200 to 2.600 an hour" in lines
 
@@ -145,7 +145,7 @@ def test_spot_nodes_without_a_price_cost_at_most_what_others_do_and_no_least_is_
     ("size", "dollars", "most", "why"),
     [
         ("Standard_NC4as_T4_v3", "0.3", "1.200", "are evicted above maxPrice: 0.300"),
-        ("Standard_NC4as_T4_v3", "0.9", "2.000", "never cost more than others: 0.500"),
+        ("Standard_NC4as_T4_v3", "0.9", "2.000", "never cost more than regular nodes: 0.500"),
         ("Standard_Big", "0.3", "1.200", "are evicted above maxPrice: 0.300"),
     ],
 )
@@ -162,7 +162,7 @@ def test_a_limit_in_dollars_says_nothing_of_another_currency() -> None:
 
 def test_a_price_of_spot_nodes_is_none_of_others() -> None:
     prices = table(hourly={}, spot={"Standard_NC4as_T4_v3": "0.1"})
-    assert "no price for such nodes" in told(GPU, prices=prices)[0]
+    assert "no price for these nodes" in told(GPU, prices=prices)[0]
 
 
 def test_amounts_are_in_the_tables_currency_and_small_ones_are_seen() -> None:
@@ -269,7 +269,7 @@ def test_all_attempts_count_until_their_timeouts() -> None:
     dear = job(workers=0, max_cost=5.0, timeout=3600, retries=2)
     (problem,) = estimates.too_dear([dear], [TRAINED], EUROS)
     assert problem.text == (
-        "5 is less than the job may cost by the timeout of its last attempt, at most EUR 6.50 "
-        "(1 node at 2 an hour); lower timeout (1 h per attempt), retries or workers, or raise "
+        "5 is less than the job could cost if every attempt ran until its timeout, at most EUR "
+        "6.50 (1 node at 2 an hour); lower timeout (1 h per attempt), retries or workers, or raise "
         "maxCost"
     )

@@ -28,13 +28,13 @@ def test_a_node_that_is_not_ready_does_not_count_though_it_has_gpus() -> None:
 
 
 def test_too_few_nodes_are_reported_with_the_labels() -> None:
-    assert only(Seen([])) == "there are 0 of 1 nodes with the labels pool=gpu"
+    assert only(Seen([])) == "only 0 of 1 nodes with the labels pool=gpu exist"
 
 
 def test_missing_nodes_are_reported_with_the_autoscalers_reason() -> None:
     told = reasons(POOL, Seen([], setbacks=["the subscription's quota: raise it (QuotaExceeded)"]))
     assert told[1] == (
-        "the autoscaler adds none: the subscription's quota: raise it (QuotaExceeded)"
+        "the autoscaler can't add nodes: the subscription's quota: raise it (QuotaExceeded)"
     )
 
 
@@ -51,7 +51,7 @@ def test_a_missing_driver_is_reported_with_its_installer(line: str) -> None:
     told = only(seen)
     assert "has no NVIDIA driver for containers" in told
     assert line in told
-    assert "up to AKS to install" in told
+    assert "AKS must install" in told
 
 
 def test_a_plugin_that_cannot_start_is_reported_with_the_kubelets_reason() -> None:

@@ -25,7 +25,7 @@ def test_a_files_jobs_are_one_piece_of_yaml(file: Path, capsys: pytest.CaptureFi
     jobs = yaml.safe_load(printed.out)["config"]["slipway:jobs"]
     assert [*jobs] == ["pytorch-dist-mnist-gloo-demo", "second-version"]
     assert "Service beside was not imported" in printed.err
-    assert "another job is also called second-version" in printed.err
+    assert "another job also has the name second-version" in printed.err
     assert "make preview STACK=dev" in printed.err
 
 

@@ -154,7 +154,7 @@ def test_ctrl_c_ends_all_ranks_and_their_children(tmp_path: Path, number: signal
         process.send_signal(number)
         _, said = process.communicate(timeout=20)
     assert process.returncode == 130
-    assert "Interrupted; all ranks have ended." in said
+    assert "Interrupted; all ranks have exited." in said
     mark = f"SLIPWAY_ROOT={state_dir()}".encode()
     environments = (file for file in Path("/proc").glob("[0-9]*/environ"))
     assert not any(mark in _content(file) for file in environments)
@@ -223,7 +223,7 @@ def test_a_python_that_is_not_there_or_too_old_is_named(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match=r"python3 is Python 3.9; 3.10 or newer is required"):
         local._python(str(old))
     with pytest.raises(
-        CommandError, match="There is no nowhere on PATH; use --python to set another"
+        CommandError, match="There is no nowhere on PATH; choose one with --python"
     ):
         local._python("nowhere")
 

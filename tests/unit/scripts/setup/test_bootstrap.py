@@ -38,7 +38,7 @@ def test_an_old_python_names_the_required_one(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("sys.version_info", (3, 9, 2))
     problem = str(bootstrap.problem())
     assert problem.startswith("Python 3.11 or newer is required, but ")
-    assert problem.endswith("is 3.9. Select another: make PYTHON=python3.12 …")
+    assert problem.endswith("is 3.9. Select another one: make PYTHON=python3.12 …")
 
 
 def test_a_python_without_venv_names_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -219,7 +219,7 @@ def test_tools_that_only_up_needs_are_a_warning_in_previews() -> None:
     entries, problems = resolving.resolve((PULUMI, minikube), Console(file=said))
     assert "minikube" not in entries
     assert problems == []
-    assert "`up` will need minikube: not on PATH. Install it." in said.getvalue()
+    assert "`up` will require minikube: not on PATH. Install it." in said.getvalue()
 
 
 def test_a_failed_installation_is_reported_and_the_builds_continue(machine: Machine) -> None:

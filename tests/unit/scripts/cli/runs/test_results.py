@@ -127,7 +127,7 @@ def test_jobs_without_a_result_are_listed_with_the_reason() -> None:
     assert listed["b"].note == "it needs a, which ended Failed"
     assert listed["c"].note.startswith("`make up` trains it")
     assert (
-        found(state(run("a", FAILURE)), *wanted, is_busy=True)["c"].note == "it has not started yet"
+        found(state(run("a", FAILURE)), *wanted, is_busy=True)["c"].note == "its run has not started yet"
     )
 
 
@@ -311,7 +311,7 @@ def test_each_number_that_a_gate_judges_has_a_column() -> None:
 @pytest.mark.parametrize(
     ("timeline", "words"),
     [
-        ([], "its run is in progress or finished in the cluster; the next `make up` gets its "),
+        ([], "its run is in progress or finished in the cluster; the next `make up` gets the "),
         ([entry("", "end", archive.INTERRUPTED, "Ctrl-C deleted it")], "Ctrl-C deleted it"),
     ],
 )

@@ -83,7 +83,7 @@ def test_a_misspelt_kind_is_reported_beside_the_missing_one() -> None:
         ({"kind": "embeded"}, "slipway:cluster.kind", ['"embeded"', 'did you mean "embedded"?']),
         ({"kind": "gke"}, "slipway:cluster.kind", ['"gke"', "allowed:", "embedded"]),
         ({"kind": ["embedded"]}, "slipway:cluster.kind", ['["embedded"]']),
-        ({"kind": 1}, "slipway:cluster.kind", ["1 is not a kind"]),
+        ({"kind": 1}, "slipway:cluster.kind", ["1 is not a cluster kind"]),
         ([], "slipway:cluster", ["[] is not allowed", "a map"]),
     ],
 )

@@ -215,7 +215,8 @@ def test_a_kept_claim_is_mentioned_but_is_no_leftover(api: FakeApi, tmp_path: Pa
     api.says("GET", f"{NAMESPACE}/persistentvolumeclaims", {"items": claims})
     kind, found = remains(api, tmp_path)
     assert "kept with their files" in kind
-    assert "delete persistentvolumeclaim mine-results` removes them" in kind
+    assert "(to remove these: `kubectl" in kind
+    assert "delete persistentvolumeclaim mine-results`)" in kind
     assert [line.partition(":")[0] for line in found] == ["persistentvolumeclaim mine-scratch"]
 
 

@@ -89,7 +89,7 @@ def test_old_prices_and_sizes_are_one_warning(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("clusters.azure.facts.READ", date(2026, 2, 1))
     assert estimates.outdated([GPU], table(), date(2026, 4, 1)) is None
     text = str(estimates.outdated([GPU, SYSTEM], table(), date(2026, 4, 2)))
-    assert text.startswith("prices, sizes and regions are from 2026-01-01, over 90 days ago")
+    assert text.startswith("prices, sizes and regions date from 2026-01-01, more than 90 days")
     assert estimates.outdated([UNKNOWN], table(), date(2026, 5, 2)) is None
     assert "2026-02-01" in str(estimates.outdated([UNKNOWN], table(), date(2026, 5, 3)))
 

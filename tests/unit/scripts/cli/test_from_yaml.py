@@ -32,14 +32,14 @@ def test_a_files_jobs_are_one_piece_of_yaml(file: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "contains no job"),
-        ("kind: Pod\nmetadata: {name: x}", "contains no job"),
+        ("", "does not contain a job"),
+        ("kind: Pod\nmetadata: {name: x}", "does not contain a job"),
         ("a: [", "can't be read"),
         ("a: &a [*a]", "can't be read"),
         ("2026-01-01: x", "can't be read"),
         ("metadata:\n  name: {{ .Values.name }}", "helm template"),
         ("\x00", "can't be read"),
-        ("- 1\n- 2", "contains no job"),
+        ("- 1\n- 2", "does not contain a job"),
     ],
 )
 def test_a_file_without_a_job_is_a_sentence(file: Path, text: str, reason: str) -> None:

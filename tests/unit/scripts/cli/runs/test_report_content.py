@@ -56,7 +56,7 @@ def test_the_settings_of_a_demo_declare_the_same_job(name: str) -> None:
 
 def test_changes_that_were_not_committed_are_mentioned() -> None:
     remembered(RUN, SUCCEEDED, revision=f"{COMMIT}-dirty")
-    assert job()["command"].startswith(f"git checkout {COMMIT}  # and the changes")
+    assert job()["command"].startswith(f"git checkout {COMMIT}  # plus the uncommitted changes")
 
 
 def test_figures_have_words_and_units_and_the_table_of_all_is_folded_below_the_charts() -> None:

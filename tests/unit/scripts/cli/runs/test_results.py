@@ -136,7 +136,7 @@ def test_a_job_that_is_no_longer_declared_is_listed_as_such() -> None:
     assert "no longer in the stack's file" in listed["a"].note
     assert listed["b"].note == ""
     text = printed(listed)
-    assert "job a: Failed; it is no longer" in text
+    assert "job a: Failed; the job is no longer" in text
     assert "job b ended Failed" in text
 
 

@@ -226,7 +226,8 @@ def test_another_stacks_namespace_is_not_ours(api: FakeApi, tmp_path: Path, plac
     api.says("GET", place, {"metadata": {"annotations": {MADE_BY: "slipway/dev"}}})
     kind, found = remains(api, tmp_path)
     assert (
-        kind == "objects with Slipway's labels that belong to it (team-a belongs to the stack slipway/dev)"
+        kind == "objects with Slipway's labels that belong to it "
+        "(team-a belongs to the stack slipway/dev)"
     )
     assert found == []
 

@@ -105,7 +105,7 @@ def test_a_stack_that_is_not_there_is_one_message_with_those_that_are(checkout: 
         ("config: 7", "7 under `config:` is not allowed; use a map"),
         (
             "slipway:jobs: {}\nconfig: {}\n",
-            '"slipway:jobs" can't be at the top level; put settings',
+            '"slipway:jobs" can\'t be at the top level; put settings',
         ),
     ],
 )

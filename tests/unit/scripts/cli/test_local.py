@@ -222,9 +222,7 @@ def test_a_python_that_is_not_there_or_too_old_is_named(tmp_path: Path) -> None:
     old.chmod(0o755)
     with pytest.raises(CommandError, match=r"python3 is Python 3.9; 3.10 or newer is required"):
         local._python(str(old))
-    with pytest.raises(
-        CommandError, match="There is no nowhere on PATH; choose one with --python"
-    ):
+    with pytest.raises(CommandError, match="There is no nowhere on PATH; choose one with --python"):
         local._python("nowhere")
 
 

@@ -127,7 +127,8 @@ def test_jobs_without_a_result_are_listed_with_the_reason() -> None:
     assert listed["b"].note == "it needs a, which ended Failed"
     assert listed["c"].note.startswith("`make up` trains it")
     assert (
-        found(state(run("a", FAILURE)), *wanted, is_busy=True)["c"].note == "its run has not started yet"
+        found(state(run("a", FAILURE)), *wanted, is_busy=True)["c"].note
+        == "its run has not started yet"
     )
 
 

@@ -35,7 +35,7 @@ class Growth:
 
 
 def growth(events: Iterable[Mapping[str, Any]]) -> Growth | None:
-    """Return the autoscaler's latest decision in the events for a job's pods, or None if none."""
+    """Return the autoscaler's latest decision in the events for a job's pods, or None."""
     about = [event for event in events if event.get("reason") in {_MADE, _NOT_MADE}]
     latest = max(about, key=_when, default=None)
     if latest is None:
@@ -108,4 +108,4 @@ def as_input(policy: RefusedPulls | None) -> dict[str, Any]:
 
 
 AZURE_LATE_ROLES = RefusedPulls(**_FACTS["azure_late_roles"])
-"""The policy on AKS, which pulls with an identity whose role may take ten minutes to apply."""
+"""The policy for AKS, where the nodes' role to pull images may take ten minutes to apply."""

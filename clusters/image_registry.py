@@ -104,7 +104,7 @@ class Registry:
         return {"kind": "registry", "server": self.server, "login": "docker", **credentials}
 
     def pull_secret(self) -> str | None:
-        """Return the value for `Cluster.pull_secret`, None if not set, or raise `RunError`."""
+        """Return the docker config for nodes, None without `credentials`, or raise `RunError`."""
         if self.credentials is None:
             return None
         key, file = "slipway:cluster.registry.credentials", Path(self.credentials).expanduser()
@@ -123,7 +123,7 @@ class Registry:
 
 
 def reached_alone(options: Any) -> Registry | None:
-    """Return the only registry that nodes can reach, if the cluster is disconnected, or None."""
+    """Return the only registry that a disconnected cluster can reach, or None if connected."""
     registry: Registry | None = getattr(options, "registry", None)
     return registry if getattr(options, "disconnected", None) else None
 

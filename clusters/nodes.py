@@ -40,7 +40,7 @@ class Capacity:
         return f"{nodes} with {float(self.cpu):g} cores, {gibibytes(self.memory)}{gpus} for jobs"
 
     def beside(self, requests: Collection[Mapping[str, str]]) -> Self:
-        """Return the capacity of a node on which pods with all of these requests are running."""
+        """Return what is left of the capacity if all pods with these requests share one node."""
         return replace(
             self,
             cpu=self.cpu - sum(cores(each["cpu"]) for each in requests),

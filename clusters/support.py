@@ -29,7 +29,7 @@ def warning(version: str, today: date | None = None) -> str | None:
 
 
 def announce(version: str | None) -> None:
-    """Warn if a cluster's version is out of support or soon will be; None means unknown."""
+    """Warn if a cluster's Kubernetes version, if known, is or soon will be out of support."""
     if version is not None and (text := warning(version)) is not None:
         text += "; plan an upgrade, unless the cluster's provider supports the version for longer"
         show_in_summary(text, pulumi.log.warn)

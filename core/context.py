@@ -29,7 +29,7 @@ class Context(Protocol):
     """Set once the user has pressed Ctrl-C."""
 
     def status(self, message: str) -> None:
-        """Show `message` on the resource's row until the next status. Pulumi adds elapsed time."""
+        """Show `message` on the resource's row until the next status; Pulumi adds the time."""
 
     def info(self, message: str) -> None:
         """Print `message` as a permanent line."""

@@ -14,7 +14,7 @@ _hints = cache(get_type_hints)
 
 
 def fitting(kind: Any, document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the values that fit a dataclass's fields, and the rest, as text keyed by location."""
+    """Return a document's values that fit a dataclass's fields, and the others by location."""
     lost: dict[str, str] = {}
     return _fields(kind, document, (), lost), lost
 

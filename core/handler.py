@@ -104,7 +104,7 @@ class Handler(ABC):
         return self.create(inputs, context)[1]
 
     def delete(self, state: Properties, context: Context) -> None:  # noqa: B027  # the default
-        """Delete the resource if it exists. Default: do nothing, as it exists only in the state."""
+        """Delete the resource if it exists. Default: do nothing, if it is only in the state."""
 
 
 @dataclass(frozen=True)

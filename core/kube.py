@@ -31,7 +31,7 @@ _TIMED_OUT = 124
 Limit = float | tuple[float, float]
 
 _DELETE_UNREACHABLE = "PULUMI_K8S_DELETE_UNREACHABLE"
-"""An environment variable that pulumi-kubernetes defines."""
+"""The variable with which pulumi-kubernetes treats unreachable clusters as deleted."""
 IF_GONE = f"If it is gone for good, set {_DELETE_UNREACHABLE}=true"
 REQUEST_ERRORS = (ApiException, urllib3.exceptions.HTTPError)
 """Errors from a request that the API server rejects or does not respond to."""
@@ -56,7 +56,7 @@ def kubeconfig(
     cluster_name: str | None = None,
     user_name: str | None = None,
 ) -> str:
-    """Return a kubeconfig as YAML; its only context's name is the default for cluster and user."""
+    """Return a YAML kubeconfig with one context, the default name for its cluster and user."""
     names = {"cluster": cluster_name or context, "user": user_name or context}
     return yaml.safe_dump(
         {

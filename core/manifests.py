@@ -78,7 +78,7 @@ def digest(manifests: Manifest | list[Manifest]) -> str:
 def held(kind: str, metadata: Mapping[str, Any]) -> str | None:
     """Return a message that names the finalizers that block a deletion and how to remove them.
 
-    Returns None if there are none, except for those that Kubernetes itself removes.
+    Returns None if there are none besides those that Kubernetes itself removes.
     """
     # Kubernetes removes its own finalizers when it has finished.
     foreign = [

@@ -58,7 +58,7 @@ def raised(call: Callable[[], object], *errors: type[Exception]) -> str | None:
 
 
 def keys(path: Path) -> Path:
-    """Return a path without its first index and what follows: a list stands for all its items."""
+    """Return a path up to its first index, so that a list stands for all of its items."""
     return tuple(itertools.takewhile(lambda part: isinstance(part, str), path))
 
 

@@ -95,7 +95,7 @@ def _as_if_right(
 def _mended(
     values: Mapping[str, Any], places: set[Path], instead: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return `values` with those at `places` taken from `instead`, or removed if it lacks them."""
+    """Return `values` with those at `places` replaced from `instead`, or removed if not in it."""
     repaired = copy.deepcopy(dict(values))
     for *above, last in sorted(places, key=len):
         inside: Any = repaired

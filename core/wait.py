@@ -64,7 +64,7 @@ def until(  # noqa: PLR0913  # the condition, its time limit, and how progress i
 def until_well(
     problem: Callable[[], str | None], *, what: str, limit: float, log: Path | None = None
 ) -> None:
-    """Poll until `problem` returns None. After `limit` seconds, raise `TimeoutError` with it."""
+    """Poll until `problem` returns None; after `limit` seconds, raise it as a `TimeoutError`."""
 
     def look() -> None:
         if (current := problem()) is not None:

@@ -99,7 +99,7 @@ def train(
 async def _with_images(
     submission: Submission, resources: Sequence[pulumi.Resource]
 ) -> list[pulumi.Resource]:
-    """Return `resources` and the run's image resources, which the engine omits if one fails."""
+    """Return `resources` plus the run's images; the engine would ignore those if one failed."""
     images = Output.all(submission.image, submission.fetch_image)
     return [*resources, *await images.resources()]
 
@@ -222,7 +222,7 @@ def _short(result: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def not_run(runs: Mapping[str, Run]) -> Output[dict[str, str]]:
-    """Return and log why each skipped job did not run, keyed by name; the engine does not say."""
+    """Return why jobs did not run, keyed by name, and log warnings, as the engine prints none."""
     jobs = [run.job for run in runs.values()]
     if pulumi.runtime.is_dry_run() or not any(map(plan.prerequisites, jobs)):
         return Output.from_input({})

@@ -95,7 +95,7 @@ class Scratch:
             )
 
     def run(self, command: str, limit_seconds: float, *, show: bool = False) -> Finished:
-        """Run `command` until it exits, with any status, or raise `TimeoutError` at the limit."""
+        """Run `command` until it exits, even if it fails; raise `TimeoutError` at the limit."""
         began = time.monotonic()
         process = self.start(command, show=show)
         try:

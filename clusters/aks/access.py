@@ -26,7 +26,7 @@ Guids = Annotated[tuple[Guid, ...], DISTINCT]
 Principal = Literal["Group", "User", "ServicePrincipal"]
 _PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))
 _PREFIXES = {"addresses": (8, 29), "nodes": (8, 29), "pods": (0, 32), "services": (13, 28)}
-"""Prefix lengths of the largest and the smallest allowed range.
+"""The shortest and the longest allowed prefix length for each range.
 
 The cluster's DNS Service gets the eleventh address in `services`. Sources:
 

@@ -24,7 +24,7 @@ _QUOTAS = "https://learn.microsoft.com/azure/quotas/per-vm-quota-requests"
 
 
 def problems(settings: AksSettings, account: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield problems with an account and its subscription; `az account show` prints `account`."""
+    """Yield problems with an account, as `az account show` prints it, and with its subscription."""
 
     def answer(question: Callable[[AksSettings], Iterator[Problem]]) -> list[Problem]:
         try:
@@ -144,7 +144,7 @@ def _sizes(settings: AksSettings) -> Iterator[Problem]:
 
 
 def _sku(settings: AksSettings, size: str) -> Mapping[str, Any] | None:
-    """Return Azure's description of a size in the cluster's region, or None if not offered."""
+    """Return Azure's description of a size in the cluster's region, or None if there is none."""
     listed: list[Mapping[str, Any]] = az(
         settings, "vm", "list-skus", "--all", "--resource-type", "virtualMachines",
         *("--location", settings.location, "--size", size),

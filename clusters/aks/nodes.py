@@ -15,7 +15,7 @@ from clusters.azure.resources import AzureCluster
 
 
 def subnet_of(azure: AzureCluster, settings: Network) -> Input[str]:
-    """Return the ID of the nodes' subnet: an existing one, or one that this declares."""
+    """Return the ID of the nodes' subnet, which is declared unless the settings name one."""
     if settings.subnet is not None:
         return settings.subnet
     name = azure.cluster_name

@@ -72,7 +72,7 @@ def login(
 
 
 def placeholders(settings: AzureSettings, template: str) -> Iterator[Problem]:
-    """Yield each setting that is still the template's placeholder, with what to replace it with."""
+    """Yield each setting that still has a placeholder as its value, and what to replace it with."""
     text = (CHECKOUT / "stacks" / f"{template}.yaml").read_text(encoding="utf-8")
     marked = {(key, value): own for key, value, own in _MARKED.findall(text)}
     for path, value in _texts(to_jsonable_python(settings, by_alias=True)):

@@ -54,7 +54,7 @@ def unfit(size: str) -> str | None:
 
 
 def network(size: str) -> str:
-    """Describe a node's network limits, for cost estimates; empty if there is nothing to say."""
+    """Describe a node's network limits, for cost estimates; empty if none are known."""
     # https://learn.microsoft.com/azure/virtual-machines/sizes/gpu-accelerated/nd-family
     if not size.startswith("Standard_ND"):
         return ""

@@ -56,7 +56,7 @@ class AzureCluster(pulumi.ComponentResource):
         timeout: str | None = None,
         **more: Any,
     ) -> pulumi.ResourceOptions:
-        """Return the options for a resource, which a change to a `fixed` property replaces."""
+        """Return a resource's options. A change to a property in `fixed` replaces the resource."""
         limit = self.timeout if timeout is None else timeout
         return pulumi.ResourceOptions(
             parent=self,

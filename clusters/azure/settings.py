@@ -38,7 +38,7 @@ def resource_id(kind: str, takes: str) -> Any:
 
 text_field = texts(__file__)
 DISTINCT = AfterValidator(lambda values: tuple(dict.fromkeys(values)))
-"""A validator that removes repeated items from a list."""
+"""A validator that removes duplicates from a list."""
 Guid = Annotated[str, text_field("guid")]
 Size = Annotated[str, text_field("size")]
 Reference = Annotated[str, text_field("image")]
@@ -79,7 +79,7 @@ class GpuNodes:
 
     @property
     def azure_taints(self) -> tuple[Taint, ...]:
-        """The taints that Azure sets on the nodes, in addition to labels with the same keys."""
+        """The taints that Azure sets on the nodes, along with labels with the same keys."""
         return ()
 
     @property

@@ -24,11 +24,11 @@ _BUSY = frozenset({408, 429, 500, 502, 503, 504})
 
 
 class Refused(RuntimeError):
-    """Azure refused to list a kubeconfig; the message contains the reason."""
+    """Azure did not list a kubeconfig, and retrying would not help; the message says why."""
 
 
 class KubeconfigHandler(Handler):
-    """Gets the kubeconfig on each `up`; not in a preview, in which there is no token."""
+    """Gets the kubeconfig on each `up`, but not in previews, which have no token."""
 
     outputs: ClassVar[tuple[str, ...]] = ("kubeconfig",)
     secret_outputs: ClassVar[frozenset[str]] = frozenset({"kubeconfig"})

@@ -52,7 +52,7 @@ def provision(settings: AzureStackSettings) -> Cluster:
 def _network(
     azure: AzureCluster, settings: LogicalNetwork | str, location: str
 ) -> pulumi.Input[str]:
-    """Return the ID of the machines' network: an existing one, or one that this declares."""
+    """Return the ID of the machines' network, which is declared unless `settings` is an ID."""
     if isinstance(settings, str):
         return settings
     out = {"address_prefix": "0.0.0.0/0", "next_hop_ip_address": settings.gateway}

@@ -178,7 +178,7 @@ def gpus(settings: AzureStackSettings) -> GpuPool | None:
 
 
 def pools(settings: AzureStackSettings) -> tuple[NodePool, ...]:
-    """Return all pools. Only the user's own price table can price them, as the user owns them."""
+    """Return all pools. The user owns them, so only the user's own price table can list prices."""
     system, gpu = settings.system, settings.gpu
     pools = [("system", system.size, system.nodes, system.nodes, 0)]
     if gpu is not None:

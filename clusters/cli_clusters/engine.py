@@ -20,7 +20,7 @@ _START = "Start it (docker: `systemctl start docker`) and check that this user i
 
 @dataclass(frozen=True)
 class Engine:
-    """A container engine's program; for Slipway's own podman, `path` is the PATH to find it."""
+    """A container engine. `path` is set only for Slipway's own podman, as its PATH variable."""
 
     program: str
     path: str | None = None

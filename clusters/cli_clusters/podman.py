@@ -96,7 +96,7 @@ def prepare() -> None:
 
 
 def restore() -> None:
-    """Restore the machine's state from before `prepare`, unless containers are left."""
+    """Restore the machine's state from before `prepare`, unless any containers are left."""
     if not (_note().exists() or storage().exists()):
         return
     with files.locked(_note().with_suffix(".lock")):

@@ -24,7 +24,7 @@ _ANSWER_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Tool(ABC):
-    """A command-line tool for one cluster; `inputs` are its resource's, or only its `name`."""
+    """A command-line tool for one cluster; `inputs` are its resource's inputs, or only `name`."""
 
     inputs: Mapping[str, Any]
 
@@ -38,7 +38,7 @@ class Tool(ABC):
 
     @property
     def directory(self) -> Path:
-        """The directory for the files of `clusters.owner`, created before the cluster is."""
+        """The directory for the owner file and the token, created before the cluster is."""
         return state_dir() / "local-clusters" / self.program / self.name
 
     @property

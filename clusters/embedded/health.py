@@ -18,7 +18,7 @@ _DNS_NAME = f"kubernetes.default.svc.{DNS_DOMAIN}"
 
 
 def problems(layout: Layout) -> list[Problem]:
-    """Return the cluster's problems; checking stops at the first that would cause all others."""
+    """Return the cluster's problems. Checks stop at a problem that would cause all later ones."""
     try:
         return list(_problems(layout))
     except ToolMissing as error:

@@ -102,7 +102,7 @@ def problem(layout: Layout, request: Request) -> str | None:
 
 
 def kubeconfig(layout: Layout, user: str, *, by_path: bool = False) -> str:
-    """Return a user's kubeconfig, a secret with the user's key; or with paths, if `by_path`."""
+    """Return a user's kubeconfig. It contains the key, so it is a secret, unless `by_path`."""
     certificate, key = str(layout.certificate(user)), str(layout.key(user))
     cluster = {"server": layout.api_url, "certificate-authority": str(layout.certificate("ca"))}
     login = {"client-certificate": certificate, "client-key": key}

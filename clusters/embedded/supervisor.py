@@ -22,7 +22,7 @@ from core.wait import until_well
 _CALL_LIMIT = 30
 """Seconds that a call may take, 5 of them to stop a component."""
 START_LIMIT = 20
-"""Seconds from the command to supervisord's first response."""
+"""Time limit in seconds from starting supervisord to its first response."""
 
 
 class Unreachable(Exception):

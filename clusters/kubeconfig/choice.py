@@ -22,7 +22,7 @@ _FOR_EXEC = "client.authentication.k8s.io/exec"
 
 
 class Unusable(pulumi.RunError):
-    """The cluster can't be used because of a setting: `key`, or if empty, all of the cluster's."""
+    """The cluster can't be used. `key` is the setting to change, or empty if it is not just one."""
 
     def __init__(self, key: str, text: str) -> None:
         place = f"slipway:cluster.{key}" if key else "slipway:cluster"
@@ -131,7 +131,7 @@ def _view(files: Sequence[Path], shown: str, *flags: str) -> Any:
 
 
 def _folder_of(user: str, files: Sequence[Path]) -> Path:
-    """Return the folder of the first file that contains a user; the user's paths start there."""
+    """Return the folder of the first file with a user, to which the user's paths are relative."""
     for file in files:
         users = (yaml.safe_load(file.read_text()) or {}).get("users") or ()
         if any(each["name"] == user for each in users):

@@ -28,7 +28,7 @@ class Found:
     Args:
         serves: Whether the API server serves PyTorchJobs.
         kubernetes: The Kubernetes version, or None if it can't be read.
-        trainer: Whether the API server serves TrainJobs of Kubeflow Trainer 2.
+        trainer: Whether the API server serves Kubeflow Trainer 2's TrainJobs.
         made_by: The stack that installed the operator, or None if it is unknown or another party
             installed the operator.
         deployed: The operators' Deployments, or None if unknown.
@@ -36,7 +36,7 @@ class Found:
             example because the namespace does not exist yet.
         namespaces: The jobs' and the operator's namespaces, if they exist and can be read, each
             with the stack that created it, or None if another party did.
-        unseen: The ones among these two namespaces that can't be read.
+        unseen: Those of these two namespaces that can't be read.
         jobs_of: The stack whose service account is in the jobs' namespace, or None if there is
             none or it is unknown.
         default_class: Whether there is a default StorageClass, or None if that can't be read.

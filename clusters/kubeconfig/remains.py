@@ -30,10 +30,10 @@ _KINDS: Mapping[str, str] = {
 
 
 def remains(settings: KubeconfigSettings, stack: str) -> Remains:
-    """Return the objects with Slipway's labels in the jobs' namespace if it is this stack's.
+    """Return the objects with Slipway's labels in the jobs' namespace, unless another stack's.
 
-    If the cluster rejects this account, objects may be left, so that is reported. If the cluster is
-    not responding or its context is missing, it has probably been deleted, so nothing is reported.
+    If the cluster rejects this account, that is reported as something left. If the cluster is not
+    responding or its context is missing, it was probably deleted, so nothing counts as left.
     """
     namespace = JOBS if settings.namespace is None else settings.namespace
     try:

@@ -72,7 +72,7 @@ class MinikubeSettings(Consistent):
 
 
 def capacity(settings: MinikubeSettings) -> Capacity:
-    """Return each node's capacity for jobs, assuming that every node has as little as the first."""
+    """Return each node's capacity for jobs, as if each ran the same system pods as the first."""
     total = Capacity(Decimal(settings.cpus), size(settings.memory), nodes=settings.nodes)
     # The requests of the control plane, one CoreDNS and the network plugin on the first node.
     return total.beside(({"cpu": "850m", "memory": "220Mi"}, releases.REQUESTS))

@@ -22,7 +22,7 @@ from core.process import CommandFailed
 from images.build.kind_node import MinikubeNode
 
 CONTAINER_DRIVERS = ("docker", "podman")
-"""Drivers that run nodes as containers in the engine they are named after, and support ports."""
+"""Drivers that run nodes in the container engine of the same name; only these support ports."""
 _CREATE_SECONDS = 1800.0
 """Timeout in seconds; the nodes' image or disk, about 1.5 GB, may have to be fetched first."""
 _RUNTIME = "containerd"
@@ -171,7 +171,7 @@ class MinikubeTool(Tool):
         return config.get("KubernetesConfig") or {}
 
     def _statuses(self) -> list[Mapping[str, Any]]:
-        """Return minikube's status for each node, even if minikube fails as one is not running."""
+        """Return minikube's status for each node; its exit status is ignored if any is stopped."""
         lines: list[str] = []
         with suppress(CommandFailed):
             self.run("status", "--output=json", line=lines.append)

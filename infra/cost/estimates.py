@@ -107,7 +107,7 @@ def _money(amount: Decimal) -> str:
 def of_jobs(
     jobs: Sequence[TrainingJob], pools: Sequence[NodePool], own: PriceTable | None
 ) -> Mapping[str, TrainingCost]:
-    """Return the cost of each job that uses GPUs, or nothing if a GPU pool's price is unknown."""
+    """Return the cost of each job that uses GPUs; empty if a GPU pool's price is unknown."""
     # A job may run on any pool with GPUs, and all of their nodes have the same number of GPUs.
     pools = [each for each in pools if each.gpus]
     if not pools:

@@ -140,7 +140,7 @@ def _items(api: ApiClient, path: str, **query: str) -> list[Object]:
 
 
 def _log(api: ApiClient, pod: str) -> list[str]:
-    """Return the tail of a pod's log or, if the log is empty, of the one before the restart."""
+    """Return the tail of a pod's log or, if that is empty, of its log before the last restart."""
     for previous in ("false", "true"):
         query = {"tailLines": "30", "previous": previous}
         with suppress(ApiException):

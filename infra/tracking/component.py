@@ -95,7 +95,7 @@ def database(namespace: str, image: pulumi.Input[str], password: str) -> list[Ma
 def claims(
     namespace: str, size: str, storage_class: str | None, *, has_database: bool
 ) -> Iterator[Manifest]:
-    """Yield the claims for the server's volumes; None stands for the default StorageClass."""
+    """Yield the claims for the server's volumes; `storage_class` is None for the default one."""
     for name in (_CLAIM, *([_DATABASE_CLAIM] if has_database else [])):
         yield volumes.claim(name, namespace, size, storage_class=storage_class)
 

@@ -13,7 +13,7 @@ from core.rollout import Rollout, not_ready_on_errors
 from core.wait import NotYet, until
 
 LIMIT_SECONDS = 180
-"""The time limit for starting the server: 10 seconds, plus the time to pull its image."""
+"""The time limit for starting the server, which takes 10 s, plus the time to pull its image."""
 _POLL_SECONDS = 0.5
 
 
@@ -32,7 +32,7 @@ class TrackingReadyHandler(Handler):
         return []
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Wait until all Deployments are ready, or raise `Gone` or a timeout with their states."""
+        """Wait until all Deployments are ready; raise `Gone`, or `TimeoutError` with reasons."""
         rollouts = _rollouts(inputs)
         until(
             partial(_probe, rollouts),

@@ -19,7 +19,7 @@ from scripts.cli.terminal import CommandError
 from scripts.environment import backend, passphrase_file
 
 QUIET = "--suppress-progress"
-"""Hides Pulumi's progress dots, which without a terminal would add a line between any two rows."""
+"""The option that hides progress dots, which add lines between rows if there is no terminal."""
 INTERRUPTED = 128 + signal.SIGINT  # a shell's exit status after Ctrl-C
 
 

@@ -15,8 +15,8 @@ from scripts.cli.recovery import recover
 from scripts.cli.terminal import CommandError, echo
 
 _UPDATE = ("up", "--yes", "--skip-preview", "--suppress-outputs", QUIET)
-"""Skips the preview, which takes as long as an update and is not needed: the program reports wrong
-settings before declaring anything, and the API server validates a run before it replaces one."""
+"""An update without a preview, which would take as long and is not needed: the program reports
+wrong settings before declaring anything, and the API server validates runs before replacing any."""
 
 
 def up(stack: str, *, detach: bool = False) -> int:
@@ -27,8 +27,8 @@ def up(stack: str, *, detach: bool = False) -> int:
 def preview(stack: str, job: str = "") -> int:
     """Show what `up` would do, then repeat the costs and the problems that `up` would have.
 
-    Creates the stack's file and an empty stack if they are missing. If `job` is set, its complete
-    PyTorchJob is shown.
+    Creates the stack's file and an empty stack if they are missing. If `job` would be trained, its
+    complete PyTorchJob is shown.
     """
     cli = prepared(stack)
     if job:

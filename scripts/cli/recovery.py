@@ -38,7 +38,7 @@ _WAYS = (
 
 
 def alone(stack: str, *, waits: bool = False) -> ExitStack:
-    """Lock a stack against other commands that change it, until the returned stack is closed.
+    """Lock a stack against other commands that change it, until the returned object is closed.
 
     If another command holds the lock, wait up to a day if `waits` is set, or else raise
     `CommandError`.
@@ -160,7 +160,7 @@ def _is_complete(file: Path) -> bool:
 
 
 def end_orphans(checkout: Path) -> list[int]:
-    """Stop orphaned language hosts in `checkout`, which would only exit after up to 5 minutes."""
+    """Stop orphaned language hosts in `checkout`, which by themselves may run for 5 minutes."""
     pids = orphans(checkout)
     for pid in pids:
         with suppress(ProcessLookupError):  # it has exited

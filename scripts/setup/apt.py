@@ -21,7 +21,7 @@ _APT = ("apt-get", "--option", "DPkg::Lock::Timeout=120", "--quiet")
 
 
 def provide(tools: Sequence[Tool], steps: Steps) -> Results:
-    """Unpack the packages of tools with `unpacked`, and install all others with one command."""
+    """Unpack the packages that tools list in `unpacked`, and install all others in one command."""
     results = {tool.name: _unpack(tool, steps) for tool in tools if tool.unpacked}
     packages = sorted({tool.package for tool in tools if tool.package is not None})
     obstacle = install(packages, steps) if packages else None
@@ -59,7 +59,7 @@ def install(packages: Sequence[str], steps: Steps) -> str | None:
 
 @contextmanager
 def services_stay_down(policy: Path) -> Iterator[None]:
-    """Stop packages from starting services in the `with` block, unless the machine has a policy."""
+    """Stop packages from starting services in the `with` block, unless a policy already exists."""
     # A policy that a killed setup run left behind has no effect, and is removed, too.
     ours = not policy.exists() or policy.read_text().startswith(_OURS)
     if ours:

@@ -46,7 +46,7 @@ def fitting(tool: Tool, path: Path, version: str | None, origin: str) -> Entry |
 
 
 def version_of(program: Path, *arguments: str) -> str | None:
-    """Return the version that a program prints, with any exit status, or None if it prints none."""
+    """Return the version that a program prints, even if it fails, or None if it prints none."""
     try:
         finished = subprocess.run(
             [program, *arguments],
@@ -63,7 +63,7 @@ def version_of(program: Path, *arguments: str) -> str | None:
 
 
 def _programs(name: str) -> Iterator[Path]:
-    """Yield all programs with this name on PATH, as the first may be too old; not setup's own."""
+    """Yield all programs with this name on PATH except setup's own; the first may be too old."""
     paths, ours = set(), (cache_dir(), CHECKOUT)
     for directory in filter(None, (*os.get_exec_path(), *_SYSTEM)):
         program = shutil.which(name, path=directory)

@@ -35,7 +35,7 @@ class _Lines(Silence):
 
 
 def wait(stack: str, job: str) -> int:
-    """Follow a run until it finishes, and print its result; return 1 if it fails its gate."""
+    """Follow a run until it finishes, and print its result; return 1 if it or its gate failed."""
     state = read_state(stack, secrets=True)
     require_job(stack, job, state.jobs)
     job_state = state.jobs[job]

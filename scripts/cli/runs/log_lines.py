@@ -38,7 +38,7 @@ class Target:
 
 
 def kept_topology(kept: Sequence[Run]) -> Topology | None:
-    """Return the topology that the latest run with one recorded, or None if no run did."""
+    """Return the topology from the latest run that recorded one, or None if no run did."""
     return next((run.topology for run in reversed(kept) if run.topology is not None), None)
 
 

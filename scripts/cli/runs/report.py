@@ -1,4 +1,4 @@
-"""`make report JOB=… TO=…`: write a page about each job's latest run that needs no server."""
+"""`make report JOB=… TO=…`: write a page, which needs no server, about each job's latest run."""
 
 import importlib.util
 import json
@@ -173,7 +173,7 @@ def _shown(field: str, value: Any) -> str:
 
 
 def _figures(result: RunResult) -> Iterator[tuple[str, str]]:
-    """Yield a result's fields (docs/results.md) with their values; a map yields each item."""
+    """Yield the names and values of a result's fields and, for maps, of each item in the map."""
     for name, value in result.as_map().items():
         for key, each in value.items() if isinstance(value, Mapping) else [("", value)]:
             if name not in _SHOWN_ELSEWHERE and isinstance(each, str | int | float):

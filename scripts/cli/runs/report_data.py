@@ -63,7 +63,7 @@ class Series:
 
 
 def of_logs(run: Run, recorded: Sequence[Mapping[str, Any]] = ()) -> Series:
-    """Return what a run's ranks have reported in their logs; `recorded` are recorded epochs."""
+    """Return what a run's ranks have reported in their logs; `recorded` has any known epochs."""
     series, logs = Series(epochs=recorded or epochs(run)), run.logs()
     tail = max(_LEAST_BYTES, _MOST_BYTES // max(1, len(logs)))
     readers: dict[tuple[int, int], _Rank] = {}

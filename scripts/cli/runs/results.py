@@ -154,8 +154,8 @@ def show(stack: str, job: str, format: Format) -> int:  # noqa: A002 - as the co
 def summarize(stack: str, code: int, *jobs: str) -> int:
     """Print a row for each job in a stack, or each of `jobs`, and explain failures.
 
-    Returns `code`, Pulumi's exit status, or else 1 if a job failed. If `code` is not 0, Pulumi has
-    already explained the failures. If there are no results, nothing is printed.
+    Returns `code`, Pulumi's exit status, or 1 if `code` is 0 but a job failed. If `code` is not 0,
+    Pulumi has already explained the failures. If there are no results, nothing is printed.
     """
     results, _ = _read(stack)
     results = {name: results[name] for name in jobs or results}

@@ -152,7 +152,7 @@ class AksSettings(AzureSettings):
     def lasting(self) -> Mapping[str, Any]:
         # https://github.com/pulumi/pulumi-azure-native/blob/master/provider/pkg/gen/replacement.go
         system, network = self.system, self.network
-        pods = "no job pods" if self.cpu is not None else "job pods"
+        pods = "no pods of jobs" if self.cpu is not None else "pods of jobs"
         return {
             "fixed": {
                 "name": self.resource_name,

@@ -97,7 +97,7 @@ _add("fetch", "cli.runs.fetch:fetch", "Copy a job's files to your disk.", JOB, T
 _add("ui", "cli.ui:show", "Show where the runs are tracked.", JOB, PORT, STACK)
 _add("report", "cli.runs.report:report", "Write a report about the jobs' runs.", JOB, TO, STACK)
 _add("compare", "cli.runs.compare:compare", "Compare a run with others.", JOB, WITH, STACK)
-_add("import", "cli.from_yaml:show", "Print a PyTorchJob's file as a job's settings.", FILE, STACK)
+_add("import", "cli.from_yaml:show", "Convert a PyTorchJob file to a job's settings.", FILE, STACK)
 _add("local", "cli.local:run_job", "Run a job's ranks on this machine.", JOB, PYTHON, STACK)
 _add(
     *("run", "cli.local:run_script", "Run a script's ranks on this machine: … --args WORD …"),

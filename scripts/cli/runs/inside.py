@@ -30,7 +30,7 @@ cd "$(readlink /proc/1/cwd)"; exec "$(command -v bash || echo sh)"
 """A script for any image with a shell; without Slipway's launcher, process 1 is the program."""
 _AT_ONCE, _DEBUGPY_PORT = 8, 5678
 _NO_LAUNCHER = (
-    "The image may lack Slipway's launcher: base the image on the trainer image "
+    "The job's image may lack Slipway's launcher: base it on the trainer image "
     "(docs/own-job.md#build), or add py-spy to it and run `py-spy dump --pid 1` in `make shell`."
 )
 

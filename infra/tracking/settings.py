@@ -68,7 +68,7 @@ class Tracking(Consistent):
         elif self.url is not None and urlsplit(self.url).hostname in _OF_A_POD:
             text = (
                 "would be each pod's own address; set one that both pods and browsers can reach, "
-                "or remove `url` to have a server installed"
+                "or remove it to have a server installed"
             )
             yield contradiction(("url",), text)
         if self.is_installed:

@@ -64,7 +64,7 @@ def _problems(kind: str, program: Path, *, build: bool) -> Iterator[str]:
     if program.suffix != ".py" and (build or not (project_dir() / program).is_dir()):
         takes = "a Python file (.py)"
     elif build and program.parent == Path():
-        takes = "in a folder, such as train/train.py, as --build copies its folder to the image"
+        takes = "a file in a folder, such as train/train.py: --build copies the folder to the image"
     if takes is not None:
         yield f"--script: {quote(str(program))} is not allowed; it must be {takes}"
 

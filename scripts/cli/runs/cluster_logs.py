@@ -123,7 +123,7 @@ def _nothing(
     no_cluster = f" Stack {stack} has no cluster; `make up STACK={stack}` creates one."
     require_job(stack, job, names, no_cluster if state.kubeconfig is None else "")
     if trouble:
-        return f"{job} has no logs on this machine, and its cluster can't be read: {trouble}"
+        return f"{job} has no logs on this machine, and its cluster is not responding: {trouble}"
     declared = state.jobs.get(job)
     if declared is None or declared.result is None:
         return f"Job {job} has not been submitted yet; see `make results STACK={stack}`."

@@ -1,1 +1,1 @@
-"""All kinds of cluster behind one interface, `clusters.cluster.Kind`."""
+"""All cluster kinds, behind one interface, `clusters.cluster.Kind`."""

@@ -1,4 +1,4 @@
-"""Interprets a cloud's reports about a pending pod: node scale-ups, refused image pulls. Pure.
+"""Interpret a cloud's reports about a pending pod: node scale-ups and refused image pulls. Pure.
 
 https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md#what-events-are-emitted-by-ca
 """
@@ -14,7 +14,7 @@ import yaml
 from core.manifests import read
 
 STATUS = "cluster-autoscaler-status"
-"""The ConfigMap with the autoscaler's status; the autoscaler's events refer to it."""
+"""The ConfigMap with the autoscaler's status, to which the autoscaler's events refer."""
 NAMESPACE = "kube-system"
 _MADE, _NOT_MADE = "TriggeredScaleUp", "NotTriggerScaleUp"
 _FAILED = frozenset({"FailedToScaleUpGroup", "ScaleUpTimedOut"})
@@ -23,7 +23,7 @@ _FACTS = read(Path(__file__).with_name("cloud_reports.yaml"))
 
 @dataclass(frozen=True)
 class Growth:
-    """The autoscaler's message about a pending pod; `coming` is true if it adds a node."""
+    """The autoscaler's message about a pending pod; `coming` is true if it is adding a node."""
 
     coming: bool
     text: str
@@ -45,7 +45,7 @@ def growth(events: Iterable[Mapping[str, Any]]) -> Growth | None:
 
 
 def setbacks(status: str | None, events: Iterable[Mapping[str, Any]] = ()) -> list[str]:
-    """Return why node groups are not growing, from the ConfigMap's `status` and its events."""
+    """Return why node groups are not growing, from the ConfigMap `STATUS` and its events."""
     texts = []
     try:
         document = yaml.safe_load(status or "")
@@ -78,12 +78,12 @@ def _when(event: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class RefusedPulls:
-    """The policy for image pulls that a cluster's registry refuses.
+    """The policy for image pulls that a registry refuses at first but may soon authorize.
 
     Args:
         pattern: A regular expression for the kubelet's message about the pull; `.` also matches
             newlines.
-        seconds: How long a refusal may last.
+        seconds: How long to keep waiting for a refused pull.
         advice: The message shown to the user during that time.
     """
 
@@ -92,7 +92,7 @@ class RefusedPulls:
     advice: str
 
     def may_be_admitted(self, message: str) -> bool:
-        """Return whether a kubelet message about a pull or its back-off reports such a refusal."""
+        """Return whether the kubelet's message about a pull or its back-off matches the policy."""
         return re.search(self.pattern, message, re.DOTALL) is not None
 
     @classmethod
@@ -108,4 +108,4 @@ def as_input(policy: RefusedPulls | None) -> dict[str, Any]:
 
 
 AZURE_LATE_ROLES = RefusedPulls(**_FACTS["azure_late_roles"])
-"""AKS pulls with the kubelets' identity. Azure may take ten minutes to apply its role."""
+"""The policy for AKS, where the nodes' role to pull images may take ten minutes to apply."""

@@ -21,16 +21,16 @@ if TYPE_CHECKING:  # slow to import, and not needed for the facts about a kind
 JOBS = "slipway-jobs"
 """The namespace that jobs run in by default."""
 JOB_ACCOUNT = "slipway-job"
-"""The service account for jobs' pods. It has no permissions, and its token is not mounted."""
+"""The service account for job pods. It has no permissions, and its token is not mounted."""
 REGISTRY_LOGIN = "slipway-registry"
-"""The Secret that holds `Cluster.pull_secret`, in each namespace whose pods need it."""
+"""The Secret that contains `Cluster.pull_secret`, in each namespace whose pods need it."""
 ONE_AT_A_TIME = "a volume of the default StorageClass can be used on only one of them at a time"
 """See https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes"""
 
 
 @dataclass(frozen=True)
 class JobIdentity:
-    """The jobs' identity in the cluster's cloud, which lets them use its services without a key."""
+    """The jobs' identity in the cluster's cloud, for access to its services without a key."""
 
     annotations: Mapping[str, pulumi.Input[str]]
     """Annotations for the jobs' service account."""
@@ -46,7 +46,7 @@ class ExistingOperator:
         version: Its version, such as `1.9.2`, or None if unknown.
         namespace: The namespace of its Deployment, or None if it can't be read.
         deployment: The name of its Deployment, or None if it can't be read.
-        judges: True if it has a webhook for PyTorchJobs, as versions since 1.8 do.
+        judges: True if it validates PyTorchJobs with a webhook, as version 1.8 and later do.
     """
 
     version: str | None = None
@@ -57,23 +57,23 @@ class ExistingOperator:
 
 @dataclass(frozen=True)
 class Cluster:
-    """A declared cluster and its properties. Code that uses one need not know its kind.
+    """A declared cluster and its properties, independent of the cluster's kind.
 
     Args:
         kind: Its key in `clusters.kinds.CLUSTERS`, used only in messages.
         provider: The provider for all Kubernetes objects; it depends on everything they require.
         kubeconfig: The kubeconfig as YAML. Always a secret.
         image_target: The input `target` of `slipway:images:Image`, which puts images into the
-            cluster. Its `kind` and values that image names depend on are plain; others may be
-            outputs.
+            cluster. `kind` and the values that image names depend on are plain; others may be
+            Pulumi outputs.
         images: References to images that the cluster can run, keyed by `training-operator` and
             `tcp-wait`.
         gpus: Its GPU nodes, or None if it has none.
         namespace: The jobs' namespace.
-        own_namespace: True if the stack creates the namespace, False if it exists and is kept.
+        own_namespace: True if the stack creates the namespace, False if it already exists.
         operator: The existing training operator, or None if the stack installs one.
         identity: The jobs' identity in the cluster's cloud, or None if they have none.
-        mirrors: Replacements for images from other registries, keyed by the names that jobs use.
+        mirrors: Copies of images from other registries, keyed by the names that jobs use.
         pull_secret: The docker config.json that nodes use to pull images, always a secret, or
             None if they need none.
         objects: Further objects that the stack has to create in this cluster.
@@ -81,7 +81,7 @@ class Cluster:
             no store.
         no_volume: The reason jobs can't keep files on a volume of the default StorageClass, or
             empty if they can.
-        refused_pulls: The refused image pulls that are worth waiting for, or None.
+        refused_pulls: The policy for refused image pulls that may soon succeed, or None.
     """
 
     kind: str
@@ -103,7 +103,7 @@ class Cluster:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The stack output `cluster`: the jobs' namespace, and what the stack owns."""
+        """The stack output `cluster`: kind, the jobs' namespace, and what the stack created."""
         return {
             "kind": self.kind,
             "namespace": self.namespace,
@@ -113,7 +113,7 @@ class Cluster:
 
 
 Remains = Mapping[str, Sequence[str]]
-"""Remaining resources, each with the command that removes it, keyed by their kind in the plural."""
+"""What a stack left behind, keyed by a plural noun; each item ends with the removal command."""
 
 
 @dataclass(frozen=True)
@@ -123,9 +123,9 @@ class OwnCluster:
     Args:
         type: The resource's type.
         handler: The resource's `core.handler.Handler`.
-        notes: The folder in the state directory that contains a directory named after each
-            cluster, from before its creation until after its deletion.
-        remove: Removes the cluster that belongs to a directory, in any state, then the directory.
+        notes: The folder in the state directory with a directory for each cluster. A cluster's
+            directory exists from before its creation until after its deletion.
+        remove: Removes the cluster that a directory belongs to, in any state, and the directory.
     """
 
     type: str
@@ -141,27 +141,27 @@ class OwnCluster:
 class Kind:
     """A kind of cluster.
 
-    Anything slow to import is a `Lazy`, loaded only if a stack has a cluster of this kind.
+    Anything slow to import is a `Lazy`, which is loaded only if a stack has this kind of cluster.
 
     Args:
         settings: The frozen dataclass for this kind's settings in `slipway:cluster`, except
             `kind`. A field `name` that is not set gets the stack's name.
-        declare: Declares the cluster's resources in the running Pulumi program.
-        remains: Finds what is left of a destroyed stack, from the settings and its name in
-            `MADE_BY`: parts of its own cluster, or objects with Slipway's labels in an existing
-            one.
-        gpus: Returns `Cluster.gpus` from the settings alone; by default None.
-        pools: Returns the pools that are billed by the hour, from the settings; by default none.
+        declare: Declares the cluster's resources in the current Pulumi program.
+        remains: Finds what a destroyed stack left behind, given the settings and the stack's name
+            in `MADE_BY`: parts of its own cluster, or objects with Slipway's labels in an existing
+            cluster.
+        gpus: Returns `Cluster.gpus` from the settings only; by default None.
+        pools: Returns the node pools to estimate costs for, from the settings; by default none.
         kubernetes: Returns the Kubernetes version in the settings, or None.
-        capacity: Returns the cluster's capacity for jobs, or None if not known in advance.
+        capacity: Returns the cluster's capacity for jobs, or None if it is not known in advance.
         own: The cluster as a stack resource, or None for existing clusters and cloud clusters.
         image_targets: Factories for this kind's `images.targets.target.Target`s, keyed by the
-            `target`'s `kind`; they receive its other keys.
+            `kind` in `Cluster.image_target`; its other keys are their arguments.
         handlers: Handlers for this kind's other resources, keyed by their types.
-        tools: Tools that setup must provide in addition to those every stack needs, by their
-            names in `scripts.setup`.
+        tools: Names in `scripts.setup` of tools that setup must provide in addition to those that
+            every stack needs.
         more_tools: Returns further tools that are needed on this machine.
-        tool_of_setting: The tool that is needed if a setting is true, keyed by the setting's name.
+        tool_of_setting: Tools that are needed only if a setting is true, keyed by the setting.
         extra: The pyproject.toml extra needed to declare a cluster, or None.
         runs_on_host: True if its programs run directly on this machine, which needs Linux and root.
     """
@@ -183,7 +183,7 @@ class Kind:
     runs_on_host: bool = False
 
     def provision(self, settings: Any) -> Cluster:
-        """Declare a cluster in the running program, or raise `RunError` if packages are missing."""
+        """Declare a cluster in the current program, or raise `RunError` if a package is missing."""
         import pulumi  # noqa: PLC0415  # already loaded in a running program
 
         if self.extra is not None:

@@ -31,7 +31,7 @@ def _private(reference: str) -> str:
     if name in DOCKER_HUB or not is_host:
         raise ValueError(
             "an image in a private registry, starting with the registry's host; this one is on "
-            "Docker Hub, a public registry"
+            "Docker Hub, which is public"
         )
     return reference
 
@@ -47,11 +47,11 @@ class Images:
 
     Args:
         trainer: The image for jobs that do not set one.
-        trainer_cuda: The same for jobs with GPUs.
-        training_operator: The training operator's image, if the stack installs it.
-        tcp_wait: The image for the container that waits for a job's master, in the same case.
-        mlflow: The tracking server's image, if the stack installs it.
-        postgres: The image for the tracking server's PostgreSQL, in the same case.
+        trainer_cuda: The image for jobs with GPUs that do not set one.
+        training_operator: The training operator's image, if the stack installs the operator.
+        tcp_wait: The image for the operator's init container, which waits for a job's master.
+        mlflow: The tracking server's image, if the stack installs the server.
+        postgres: The image for the tracking server's PostgreSQL database.
     """
 
     trainer: Image | None = None
@@ -63,11 +63,11 @@ class Images:
 
     @property
     def prebuilt(self) -> dict[str, str]:
-        """The images that are set, by their keys in the stack's YAML."""
+        """The images that are set, keyed as in the stack's YAML."""
         return {to_camel(key): image for key, image in asdict(self).items() if image is not None}
 
     def target(self, pushed: Mapping[str, Any] | None) -> Mapping[str, Any]:
-        """Return `Cluster.image_target`; `pushed` is the target for other images, or None."""
+        """Return the value for `Cluster.image_target`; `pushed` is the target for other images."""
         if pushed is None or not self.prebuilt:
             return pushed or {"kind": "there", **self.prebuilt}
         return {"kind": "there", **self.prebuilt, "otherwise": pushed}
@@ -78,11 +78,11 @@ class Registry:
     """A private registry.
 
     Args:
-        server: The registry's address, with a path.
-        credentials: A docker config.json. Only its entry for this server is used: to push, and
-            as a Secret for the nodes to pull. By default a push uses docker's or podman's login,
-            and the nodes get no Secret.
-        mirrors: Copies of public images: each public reference, and the private one.
+        server: The registry's address, optionally with a path.
+        credentials: Path of a docker config.json. Its entry for this server is used to push and,
+            in a Secret, for the nodes to pull. By default, pushes use docker's or podman's login,
+            and nodes get no Secret.
+        mirrors: Copies of public images: a map from public to private references.
     """
 
     server: Server
@@ -95,16 +95,16 @@ class Registry:
         return host(self.server)
 
     def has(self, image: str) -> bool:
-        """Return whether an image is in the registry, or has a mirror there."""
+        """Return whether an image is in this registry or has a mirror in it."""
         return image in self.mirrors or host(image) == self.host
 
     def target(self) -> dict[str, Any]:
-        """Return `Cluster.image_target`."""
+        """Return the value for `Cluster.image_target`."""
         credentials = {} if self.credentials is None else {"credentials": self.credentials}
         return {"kind": "registry", "server": self.server, "login": "docker", **credentials}
 
     def pull_secret(self) -> str | None:
-        """Return `Cluster.pull_secret`, or None without `credentials`. May raise `RunError`."""
+        """Return the docker config for nodes, None without `credentials`, or raise `RunError`."""
         if self.credentials is None:
             return None
         key, file = "slipway:cluster.registry.credentials", Path(self.credentials).expanduser()
@@ -115,15 +115,15 @@ class Registry:
             raise pulumi.RunError(f"{key}: {error}") from None
         if login is None:
             raise pulumi.RunError(
-                f"{key}: {file} contains no login for {self.server} (nodes can't use one that a "
-                "credential helper keeps); set the path of the config.json that "
+                f"{key}: {file} contains no login for {self.server} (nodes can't use a login that "
+                "a credential helper stores); set this to the path of the config.json that "
                 f"`docker --config DIR login {self.host}` writes to a new directory DIR"
             )
         return json.dumps(config(self.server, login))
 
 
 def reached_alone(options: Any) -> Registry | None:
-    """Return the only registry that a disconnected cluster's nodes can reach, or None."""
+    """Return the only registry that a disconnected cluster can reach, or None if connected."""
     registry: Registry | None = getattr(options, "registry", None)
     return registry if getattr(options, "disconnected", None) else None
 
@@ -143,7 +143,7 @@ def pull_secret(namespace: str, login: str) -> Manifest:
 def with_pull_secret(
     manifests: list[Manifest], namespace: str, login: str | None
 ) -> list[Manifest]:
-    """Return a namespace's objects plus the pull secret, with its service accounts using that."""
+    """Return a namespace's objects plus the pull secret, which its service accounts then use."""
     # https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/#add-imagepullsecrets-to-a-service-account
     if login is None:
         return manifests

@@ -1,4 +1,4 @@
-"""All kinds of cluster by name, and the parser for a stack's cluster settings."""
+"""All cluster kinds by name, and the parser for a stack's cluster settings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,26 +19,26 @@ CLUSTERS: Mapping[str, Kind] = {
     "minikube": minikube.KIND,
     "kubeconfig": kubeconfig.KIND,
 }
-"""All kinds that `slipway:cluster` accepts. Adding one takes a folder, and a line here."""
+"""All kinds that `slipway:cluster` accepts. To add one, add a folder and a line here."""
 
 _ALSO_CALLED: Mapping[str, str] = {"azure": "aks", "azure-local": "azure-stack", "dev": "embedded"}
-"""Other names that users write for a kind, such as its template's stack name."""
+"""Other names that users may write for a kind, such as its template's stack name."""
 
 
 @dataclass(frozen=True)
 class ClusterSettings:
-    """A stack's cluster: its kind, which is a key in `CLUSTERS`, and that kind's settings."""
+    """A stack's cluster: its kind, a key in `CLUSTERS`, and the settings for that kind."""
 
     kind: str
     options: Any
 
 
 def default_name(kind: str, section: Mapping[str, Any], stack: str) -> str:
-    """Return the default name for a cluster: the stack's.
+    """Return the default name for a cluster: the stack's name.
 
-    For a cluster on this machine it includes the project's name, unless that is `slipway`.
+    For a cluster on this machine, it includes the project's name, unless that is `slipway`.
     """
-    # A cluster with the tool's own default name, such as `kind`, may be the user's.
+    # A cluster with the tool's own default name, such as `kind`, might be the user's own.
     own, tools = CLUSTERS[kind].own, CLUSTERS[kind].tools
     if own is None or section.get("adopt"):
         return stack
@@ -58,7 +58,7 @@ def read_cluster(
     kind = _ALSO_CALLED.get(str(written).lower()) or likeliest(str(written), CLUSTERS.keys())
     problems = list[Problem]()
     if written not in list(CLUSTERS):
-        reason = f"{quote(written)} is not a kind of cluster" if written else "is missing"
+        reason = f"{quote(written)} is not a cluster kind" if written else "is missing"
         instead = choices(kind or str(written), CLUSTERS.keys())
         problems.append(Problem(f"{key}.kind", f"{reason}; {instead}"))
     if kind is None:
@@ -68,7 +68,7 @@ def read_cluster(
             for name in named
             if likeliest(name, ["kind"])
         ]
-    # The other settings are validated against the kind that was probably meant.
+    # The other settings are validated against the kind that the user probably meant.
     shape, base = CLUSTERS[kind].settings.load(), {"name": default_name(kind, section, stack)}
     options = check(shape, named, key, base=base, presumed=partial(settings_of_template, kind))
     if isinstance(options, list):
@@ -78,7 +78,7 @@ def read_cluster(
 
 
 def settings_of_template(kind: str) -> Mapping[str, Any]:
-    """Return the cluster settings in the template for a kind, or an empty map if it has none."""
+    """Return the cluster settings in a kind's template, or an empty map if there is none."""
     for file in sorted((CHECKOUT / "stacks").glob("*.yaml")):
         cluster = read(file)["config"]["slipway:cluster"]
         if cluster["kind"] == kind:

@@ -1,4 +1,4 @@
-"""A cluster's nodes: their capacity for jobs, GPU pools, and pools billed by the hour."""
+"""A cluster's nodes: capacity for jobs, GPU pools, and pools with hourly costs."""
 
 import os
 from collections.abc import Collection, Mapping
@@ -15,18 +15,18 @@ DEVICE_PLUGIN = (
     "nvcr.io/nvidia/k8s-device-plugin:v0.17.0"
     "@sha256:7089559ce6153018806857f5049085bae15b3bf6f1c8bd19d8b12f707d087dea"
 )
-"""NVIDIA's image, not tested here; its digest is from minikube's pkg/minikube/assets/addons.go."""
+"""NVIDIA's image, not tested by Slipway; the digest is from minikube's assets/addons.go."""
 
 
 @dataclass(frozen=True)
 class Capacity:
-    """The capacity that jobs can request in total, excluding resources reserved or used otherwise.
+    """The capacity that jobs can request, excluding what is reserved or used by other pods.
 
     Args:
         cpu: Cores per node.
         memory: Bytes of memory per node.
-        gpus: `nvidia.com/gpu` per node.
-        nodes: The number of such nodes, or the maximum number that may be created.
+        gpus: Number of `nvidia.com/gpu` per node.
+        nodes: Number of these nodes, or the maximum number to which they can grow.
     """
 
     cpu: Decimal
@@ -40,7 +40,7 @@ class Capacity:
         return f"{nodes} with {float(self.cpu):g} cores, {gibibytes(self.memory)}{gpus} for jobs"
 
     def beside(self, requests: Collection[Mapping[str, str]]) -> Self:
-        """Return the capacity minus these pods' requests, as all may be on the same node."""
+        """Return what is left of the capacity if all pods with these requests share one node."""
         return replace(
             self,
             cpu=self.cpu - sum(cores(each["cpu"]) for each in requests),
@@ -49,14 +49,17 @@ class Capacity:
 
 
 def of_machine(nodes: int = 1) -> Capacity:
-    """Return each node's capacity on this machine: all cores, shared, and part of the memory."""
+    """Return the capacity of each of `nodes` nodes on this machine.
+
+    Nodes share all of the machine's cores; each gets an equal part of its memory.
+    """
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return Capacity(Decimal(os.cpu_count() or 1), memory // nodes, nodes=nodes)
 
 
 @dataclasses.dataclass(frozen=True, config=CONFIG)
 class Taint:
-    """A taint, which repels pods that do not tolerate it.
+    """A node taint, which repels pods that do not tolerate it.
 
     Args:
         key: The taint's key.
@@ -77,14 +80,14 @@ class GpuPool:
     """GPU nodes, with the properties that jobs depend on.
 
     Args:
-        per_node: `nvidia.com/gpu` that each node offers.
-        min_nodes: Minimum number of nodes; with 0, nodes are created when a job needs them.
+        per_node: Number of `nvidia.com/gpu` on each node.
+        min_nodes: Minimum number of nodes; if 0, nodes are created when a job needs them.
         max_nodes: Maximum number of nodes, or None if unknown.
         labels: Labels that only these nodes have.
         taints: Taints on these nodes.
         interface: The pods' network interface that NCCL and Gloo must use, or None to let them
             choose.
-        device_plugin: True if Slipway has to install NVIDIA's device plugin, because nothing else
+        device_plugin: True if Slipway must install NVIDIA's device plugin, because nothing else
             does.
         driver: The party that installs NVIDIA's driver, for messages.
         fallback: True if some of the nodes are created only when others are not available.
@@ -105,21 +108,21 @@ class GpuPool:
 
 @dataclasses.dataclass(frozen=True, config=CONFIG)
 class NodePool:
-    """Nodes that are billed by the hour.
+    """A pool of nodes for which costs are estimated by the hour.
 
     Args:
         name: The pool's name.
-        provider: The provider's name in the price table: `azure`.
+        provider: The provider's name in the price table, such as `azure`.
         region: The provider's name for the region.
         size: The provider's name for the size, such as `Standard_NC4as_T4_v3`.
         min_nodes: Minimum number of nodes.
         max_nodes: Maximum number of nodes.
         gpus: GPUs per node.
         spot: True for spot nodes, which cost less and may be evicted at any time.
-        dollars: The price above which a spot node is evicted, or None if there is no limit.
+        dollars: The price in US dollars above which spot nodes are evicted, or None if unlimited.
         cores: Cores per node that pods can request, or None if not known in advance.
-        takes_jobs: True if jobs run on it; False if only the cluster's own pods do.
-        network: Limits of the network between its nodes, for estimates; may be empty.
+        takes_jobs: True if jobs run in this pool; False if only the cluster's own pods do.
+        network: A description of the network between its nodes, for estimates; may be empty.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""Ownership of clusters on this machine: a file with the stack's name, written before creation.
+"""Record which stack owns a cluster on this machine, in a file written before its creation.
 
-A cluster created by a tool also contains a creation token. A cluster of the same name with no
-token, or with another one, was created by something else and is never changed.
+A cluster that a tool created also contains a creation token. A cluster with the same name but no
+token, or a different one, was created by something else and is never changed.
 """
 
 import re
@@ -23,25 +23,25 @@ def stack_of(directory: Path) -> str | None:
 
 
 def require(directory: Path, stack: str | None) -> None:
-    """Raise `RuntimeError` if the owner file names another stack."""
+    """Raise `RuntimeError` if the owner file names a stack other than `stack`."""
     other = stack_of(directory)
     if other is not None and stack is not None and other != stack:
         raise RuntimeError(
             f"cluster {directory.name} belongs to the stack {other}, not to {stack}: set "
-            f"slipway:cluster.name to another name, or take {other} down first. If there is no "
-            f"stack {other}, run: rm {directory / NOTE}"
+            f"slipway:cluster.name to a different name, or take {other} down first. If the stack "
+            f"{other} no longer exists, run: rm {directory / NOTE}"
         )
 
 
 def claim(directory: Path, stack: str) -> None:
-    """Write the owner file before the cluster is created. Raises the same errors as `require`."""
+    """Write the owner file, before the cluster is created. Raises the same errors as `require`."""
     require(directory, stack)
     files.private_directory(directory)
     files.write(directory / NOTE, stack, mode=0o600)
 
 
 def new_token(directory: Path) -> str:
-    """Save a random token for a creation that is about to start, and return it."""
+    """Save and return a random token for a cluster that is about to be created."""
     token = secrets.token_hex(16)
     files.write(directory / _TOKEN, token, mode=0o600)
     return token

@@ -14,13 +14,13 @@ _NEAR = timedelta(days=60)
 
 
 def end(version: str) -> date | None:
-    """Return the last day on which a version is supported, or None if unknown."""
+    """Return the last day on which a Kubernetes version is supported, or None if unknown."""
     last: date | None = _ENDS.get(".".join(map(str, numbers(version)[:2])))
     return last
 
 
 def warning(version: str, today: date | None = None) -> str | None:
-    """Return a warning if a version's support has ended or ends within 60 days, or None."""
+    """Return a warning if support for a version has ended or ends within 60 days, or else None."""
     last, now = end(version), today or datetime.now().astimezone().date()
     if last is None or now < last - _NEAR:
         return None
@@ -29,7 +29,7 @@ def warning(version: str, today: date | None = None) -> str | None:
 
 
 def announce(version: str | None) -> None:
-    """Warn if a cluster's version is known, and is out of support or soon will be."""
+    """Warn if a cluster's Kubernetes version, if known, is or soon will be out of support."""
     if version is not None and (text := warning(version)) is not None:
-        text += "; plan an upgrade, unless the cluster's provider supports it for longer"
+        text += "; plan an upgrade, unless the cluster's provider supports the version for longer"
         show_in_summary(text, pulumi.log.warn)

@@ -4,5 +4,5 @@ import sys
 
 from core.paths import CHECKOUT
 
-# For `slipway`, the package in the trainer's image, which writes the files that are read here.
+# For the package `slipway` in the trainer's image, which writes files that Slipway reads.
 sys.path.append(str(CHECKOUT / "images/trainer"))

@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Protocol
 
 SUMMARY_VARIABLE = "SLIPWAY_SUMMARY_FILE"
-"""The environment variable for the path of the file that `make preview` prints when it ends."""
+"""The environment variable with the path of the summary that `make preview` prints at the end."""
 
 SHOWN_VARIABLE = "SLIPWAY_SHOWN_JOB"
-"""The environment variable for the job whose complete PyTorchJob a preview prints."""
+"""The environment variable that names the job whose complete PyTorchJob a preview prints."""
 
 NO_WAIT_VARIABLE = "SLIPWAY_NO_WAIT"
-"""The environment variable for `make up WAIT=0`: a waiter waits for each run that no job needs."""
+"""The environment variable that `make up WAIT=0` sets.
+
+`up` then leaves each run that no other job depends on to a pod, the run's waiter.
+"""
 
 
 class Context(Protocol):
@@ -26,7 +29,7 @@ class Context(Protocol):
     """Set once the user has pressed Ctrl-C."""
 
     def status(self, message: str) -> None:
-        """Show `message`, which contains no time, on the resource's row until the next status."""
+        """Show `message` on the resource's row until the next status; Pulumi adds the time."""
 
     def info(self, message: str) -> None:
         """Print `message` as a permanent line."""
@@ -48,7 +51,7 @@ class Silence:
 
 
 def show_in_summary(text: str, log: Callable[[str], None]) -> None:
-    """Log text to read before confirming; `make preview` repeats it below Pulumi's output."""
+    """Log text for the user to read before confirming; `make preview` repeats it at the end."""
     log(text)
     if file := os.environ.get(SUMMARY_VARIABLE):
         with Path(file).open("a", encoding="utf-8") as summary:

@@ -1,7 +1,7 @@
-"""Declare Kubernetes objects, passed as dicts, as Pulumi resources; outputs that wait for others.
+"""Declare Kubernetes objects from dicts as Pulumi resources, and outputs that wait for others.
 
 The engine skips every resource that depends on a skipped or failed one. That is wrong for a job
-that merely runs after another one, so the outputs here do not create a dependency.
+that merely runs after another one, so the outputs in this module do not create a dependency.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _ROLES = frozenset({"Role", "ClusterRole"})
 
 
 def declare(manifest: Manifest, opts: pulumi.ResourceOptions) -> CustomResource:
-    """Declare `manifest` as a resource with the object's name, as the SDK's class would."""
+    """Declare `manifest` as a resource named after the object, as the SDK's class for it would."""
     group, kind = manifest["apiVersion"], manifest["kind"]
     hidden = ["data", "stringData"] if kind == "Secret" else []
     properties = {
@@ -49,8 +49,8 @@ def declare_all(
 ) -> list[CustomResource]:
     """Declare objects in parallel, but role bindings after the roles.
 
-    Users who are not administrators may bind only roles whose rights they have, so the API server
-    must read the role (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#restrictions-on-role-binding-creation-or-update).
+    Users who are not administrators may bind only roles whose permissions they have, so the API
+    server must find the role (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#restrictions-on-role-binding-creation-or-update).
     """
     every = list(manifests)
     roles = [declare(each, opts) for each in every if each["kind"] in _ROLES]
@@ -60,7 +60,7 @@ def declare_all(
 
 
 def once_ended(results: Iterable[Output[Any]], value: pulumi.Input[str]) -> Output[str]:
-    """Return `value` once each of `results` is known or can no longer become known."""
+    """Return an output that yields `value` once each of `results` is known or never will be."""
 
     async def ended() -> None:
         await asyncio.gather(*(result.future() for result in results))
@@ -90,7 +90,7 @@ def required(resource: CustomResource, otherwise: str) -> Output[list[pulumi.Res
 
 
 def end(why: str) -> NoReturn:
-    """Report why the program can't continue, and end it; in a component, raise `RunError`."""
+    """Report why the program can't continue, and exit; in a component, raise `RunError` instead."""
     if not isinstance(pulumi.runtime.get_root_resource(), Stack):
         raise pulumi.RunError(as_typed(why))
     pulumi.log.error(as_typed(why))

@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 from core.manifests import read
 
 CONFIG = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel, validate_by_name=True)
-"""The pydantic configuration for a settings dataclass, whose keys are camelCase in the stack."""
+"""The pydantic configuration for settings dataclasses; keys in the stack's file are camelCase."""
 _LABEL_KEY = re.compile(
     r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 )
@@ -25,27 +25,28 @@ _UNITS: dict[str, int] = {
 
 
 def texts(module: str) -> Callable[[str], Any]:
-    """Return a function that maps a name in the YAML file beside a module to a `Field`.
+    """Return a function that creates a `Field` from a named entry in the module's YAML file.
 
-    A name's entry contains arguments for `pydantic.Field`, such as `pattern` and `description`.
+    The file is next to the module and has the same stem. An entry contains arguments for
+    `pydantic.Field`, such as `pattern` and `description`.
     """
     entries = read(Path(module).with_suffix(".yaml"))
     return lambda name: Field(**entries[name])
 
 
 def _quantity(value: object) -> object:
-    """Convert a YAML number to the text of a quantity: `cpu: 2` means `cpu: "2"`."""
+    """Convert a YAML number to a quantity string: `cpu: 2` means `cpu: "2"`."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return str(value) if is_number else value
 
 
 def integer(value: object) -> object:
-    """Convert decimal text to an integer: `pulumi config set` writes "2" for 2."""
+    """Convert a decimal string to an integer: `pulumi config set` writes "2" for 2."""
     return int(value) if isinstance(value, str) and value.isdecimal() else value
 
 
 def number(value: object) -> object:
-    """Convert decimal text to a number: `pulumi config set --path` writes "0.1" for 0.1."""
+    """Convert a decimal string to a number: `pulumi config set --path` writes "0.1" for 0.1."""
     try:
         return float(value) if isinstance(value, str) else value
     except ValueError:
@@ -53,7 +54,7 @@ def number(value: object) -> object:
 
 
 def exact(value: object) -> object:
-    """Convert an integer or boolean to text, but not a float: 1.1 may have been written as 1.10."""
+    """Convert an integer or boolean to a string, but not a float: 1.1 might have been 1.10."""
     return json.dumps(value) if isinstance(value, int) else value
 
 
@@ -74,7 +75,7 @@ Cpu = Annotated[str, BeforeValidator(_quantity), _text("cpu")]
 Memory = Annotated[str, _text("memory")]
 LabelKey = Annotated[str, AfterValidator(_label)]
 NodeKey = Annotated[str, AfterValidator(_key)]
-"""The key of a node's label or taint, which Slipway itself may have set."""
+"""The key of a node label or taint. Unlike a `LabelKey`, it may be one that Slipway sets."""
 LabelValue = Annotated[str, BeforeValidator(exact), _text("labelValue")]
 Directory = Annotated[str, _text("directory")]
 Image = Annotated[str, _text("image")]
@@ -83,16 +84,16 @@ Positive = Annotated[int, Field(ge=1), BeforeValidator(integer)]
 
 
 def cores(text: str) -> Decimal:
-    """Return the cores of `2`, `0.5` or `500m`."""
+    """Convert a CPU quantity, such as `2`, `0.5` or `500m`, to a number of cores."""
     return Decimal(text[:-1]) / 1000 if text.endswith("m") else Decimal(text)
 
 
 def size(text: str) -> int:
-    """Return the bytes of `512Mi` or `2G`."""
+    """Convert a memory quantity, such as `512Mi` or `2G`, to a number of bytes."""
     unit = text.lstrip("0123456789")
     return int(text.removesuffix(unit)) * _UNITS[unit]
 
 
 def gibibytes(amount: int) -> str:
-    """Return a number of bytes as text in GiB, rounded down."""
+    """Format a number of bytes in GiB, rounded down to one decimal place."""
     return f"{amount * 10 // _UNITS['Gi'] / 10:g} GiB"

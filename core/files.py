@@ -1,4 +1,7 @@
-"""Atomic writes, private directories and file locks. Needs only the standard library, for setup."""
+"""Atomic writes, private directories and file locks.
+
+Imports only the standard library, because setup uses it.
+"""
 
 import errno
 import fcntl
@@ -15,9 +18,9 @@ from pathlib import Path
 from core.paths import cache_dir, state_dir
 
 LIMIT = 1800.0
-"""Seconds that a build or download in another process may take."""
+"""Seconds to wait for a build or download in another process."""
 COMMAND_VARIABLE = "SLIPWAY_COMMAND"
-"""The environment variable for the user's command, for locks that Pulumi and its plugins hold."""
+"""The environment variable with the user's command, shown for locks that Pulumi's plugins hold."""
 _PAUSE = 0.5
 
 
@@ -30,13 +33,13 @@ def private_directory(path: Path) -> None:
 
 
 def unwritable(error: OSError) -> str | None:
-    """Return a message if a disk can't be written to, or None for any other error."""
+    """Return a message if `error` means that a disk can't be written to; otherwise None."""
     if error.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOTDIR}:
         return None
     return (
         f"{error.filename or state_dir()}: {error.strerror}. Slipway keeps its state in "
         f"{state_dir()}, and files that it can recreate in {cache_dir()}: free up space, or set "
-        "XDG_STATE_HOME and XDG_CACHE_HOME to directories that you may write to."
+        "XDG_STATE_HOME and XDG_CACHE_HOME to directories that you can write to."
     )
 
 
@@ -69,8 +72,9 @@ def locked(
 ) -> Iterator[None]:
     """Hold a file's lock, which the kernel releases when this process ends for any reason.
 
-    The file remains. It describes its holder: process, command, purpose (`what`) and start.
-    `waiting` is called with this text once per holder. `limit` applies to each; 0: one attempt.
+    The file is not deleted. It describes the holder: process, command, purpose (`what`) and start
+    time. `waiting` is called with this description, once per holder. `limit` is how many seconds to
+    wait for each holder; 0 means a single attempt.
 
     Raises:
         InterruptedError: `cancelled` was set during the wait.

@@ -14,7 +14,7 @@ _hints = cache(get_type_hints)
 
 
 def fitting(kind: Any, document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the values that fit a dataclass's fields, as strict JSON; and others by location."""
+    """Return a document's values that fit a dataclass's fields, and the others by location."""
     lost: dict[str, str] = {}
     return _fields(kind, document, (), lost), lost
 
@@ -30,7 +30,7 @@ def _fields(
 
 
 def _fit(kind: Any, value: Any, place: Path, lost: dict[str, str]) -> Any:
-    """Return a value as a `kind`, or None if missing; add values that do not fit to `lost`."""
+    """Return `value` as a `kind`, or None; a value that does not fit is also added to `lost`."""
     if get_origin(kind) in {Union, UnionType}:  # always one type and None
         kind = get_args(kind)[0]
     if kind is Any:

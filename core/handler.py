@@ -1,4 +1,4 @@
-"""The interface for a resource type in plain Python; `infra.provider` implements the protocol."""
+"""The interface that a resource type implements; `infra.provider` handles Pulumi's protocol."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ class Change:
 class Handler(ABC):
     """The life cycle of one resource type; `state` holds the previous inputs and the outputs.
 
-    Methods block and may run concurrently in threads. Users see the errors they raise.
+    Methods block and may run concurrently in threads. Users see the errors that methods raise.
     """
 
     outputs: ClassVar[tuple[str, ...]] = ()
@@ -64,7 +64,7 @@ class Handler(ABC):
         return []
 
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
-        """Return changes to inputs, or if there are none, to the live object (`drift`)."""
+        """Return the changes to the inputs or, if there are none, to the live object (`drift`)."""
         stored = {key: value for key, value in inputs.items() if key not in self.passing_inputs}
         changes = compare(state, stored)
         if changes:
@@ -72,7 +72,7 @@ class Handler(ABC):
         return self.drift(state, inputs, context)
 
     def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
-        """Return changes to the live object, on each `up` that changes no input. Default: none."""
+        """Return changes to the live object; called if no input changed. Default: no changes."""
         return []
 
     def preview(
@@ -90,7 +90,10 @@ class Handler(ABC):
 
     @abstractmethod
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Create the resource, or adopt one from an interrupted create; return ID and outputs."""
+        """Create the resource, or adopt one that an interrupted `create` left behind.
+
+        Returns the resource's ID and outputs.
+        """
 
     def read(self, state: Properties, context: Context) -> Properties | None:
         """Return the current outputs, by default the state's, or None if the resource is gone."""
@@ -101,12 +104,12 @@ class Handler(ABC):
         return self.create(inputs, context)[1]
 
     def delete(self, state: Properties, context: Context) -> None:  # noqa: B027  # the default
-        """Delete the resource if it exists. Default: do nothing, as it exists only in the state."""
+        """Delete the resource if it exists. Default: do nothing, if it is only in the state."""
 
 
 @dataclass(frozen=True)
 class Lazy:
-    """A class or function, by its full name; its module is imported only when needed."""
+    """A class or function, given by its full name, whose module is imported only when needed."""
 
     name: str
 
@@ -119,12 +122,12 @@ class Lazy:
 
 
 def compare(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> list[Change]:
-    """Return the differences between `inputs` and those in a state, which also contains outputs."""
+    """Return the differences between `inputs` and the inputs in `state`, ignoring its outputs."""
     return differences({key: state[key] for key in inputs if key in state}, inputs)
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any], path: str = "") -> list[Change]:
-    """Return the leaves in which two documents differ, in Pulumi's path syntax."""
+    """Return the differences between two documents, each with its path in Pulumi's syntax."""
     changes = []
     for key in old.keys() | new.keys():
         here = located(path, (key,))

@@ -1,4 +1,4 @@
-"""Send an HTTP request with the caller's credentials, and check whether it needs TLS."""
+"""Send HTTP requests with the caller's credentials, and check whether a URL needs TLS."""
 
 import ipaddress
 from typing import Any
@@ -10,7 +10,7 @@ _SECONDS = 15.0
 
 
 def is_loopback(name: str) -> bool:
-    """Return whether `host:port` is this machine, where no TLS is needed."""
+    """Return whether a host, or `host:port`, is this machine, for which TLS is not needed."""
     bare = urlsplit(f"//{name}").hostname or ""
     try:
         return ipaddress.ip_address(bare).is_loopback
@@ -19,7 +19,7 @@ def is_loopback(name: str) -> bool:
 
 
 def is_readable(url: str) -> bool:
-    """Return whether others could read credentials sent to a URL."""
+    """Return whether others on the network could read credentials that are sent to a URL."""
     parts = urlsplit(url)
     return parts.scheme != "https" and not is_loopback(parts.netloc)
 

@@ -31,7 +31,7 @@ _TIMED_OUT = 124
 Limit = float | tuple[float, float]
 
 _DELETE_UNREACHABLE = "PULUMI_K8S_DELETE_UNREACHABLE"
-"""An environment variable that pulumi-kubernetes defines."""
+"""The variable with which pulumi-kubernetes treats unreachable clusters as deleted."""
 IF_GONE = f"If it is gone for good, set {_DELETE_UNREACHABLE}=true"
 REQUEST_ERRORS = (ApiException, urllib3.exceptions.HTTPError)
 """Errors from a request that the API server rejects or does not respond to."""
@@ -44,7 +44,7 @@ class AnotherServer(urllib3.exceptions.SSLError):
 
 
 def may_be_gone() -> bool:
-    """Return whether the user wants a cluster that is not responding to be assumed deleted."""
+    """Return whether the user wants an unresponsive cluster to be treated as deleted."""
     return os.environ.get(_DELETE_UNREACHABLE, "").lower() == "true"
 
 
@@ -56,7 +56,7 @@ def kubeconfig(
     cluster_name: str | None = None,
     user_name: str | None = None,
 ) -> str:
-    """Return a kubeconfig with one context, as YAML; by default, cluster and user have its name."""
+    """Return a YAML kubeconfig with one context, the default name for its cluster and user."""
     names = {"cluster": cluster_name or context, "user": user_name or context}
     return yaml.safe_dump(
         {
@@ -72,7 +72,7 @@ def kubeconfig(
 
 
 def self_contained(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a kubeconfig's cluster or user, replacing paths by content; may raise `OSError`."""
+    """Return a kubeconfig's cluster or user entry with its files inlined, or raise `OSError`."""
     files = {f"{name}-data": name for name in _INLINE.values() if name in entry}
     plain = {key: value for key, value in entry.items() if key not in files.values()}
     return plain | {
@@ -82,7 +82,7 @@ def self_contained(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def connect(kubeconfig: str) -> client.ApiClient:
-    """Return a client for a kubeconfig's current context; may raise `config.ConfigException`."""
+    """Return a client for a kubeconfig's current context, or raise `config.ConfigException`."""
     document = yaml.safe_load(kubeconfig)
     users = document.get("users") if isinstance(document, dict) else None
     user = (users[0].get("user") or {}) if users else {}
@@ -144,7 +144,7 @@ def _tls(loaded: client.Configuration) -> ssl.SSLContext:
 
 @dataclass(frozen=True)
 class Request:
-    """A request to an API server; a PATCH is a merge patch, or with `apply` a server-side apply."""
+    """A request to an API server. PATCH is a merge patch or, with `apply`, a server-side apply."""
 
     method: Literal["GET", "POST", "PATCH", "DELETE"]
     path: str
@@ -156,11 +156,12 @@ class Request:
 def send(api: client.ApiClient, request: Request, *, limit: Limit) -> urllib3.BaseHTTPResponse:
     """Send a request, and return the response with its content unread.
 
-    `limit` is in seconds: for the complete request, or a pair: to connect, and per read.
+    `limit` is in seconds: one number for the whole request, or a pair for connect and each read.
 
     Raises:
         ApiException: The API server rejected the request.
-        urllib3.exceptions.HTTPError: No response, or one from another server (`AnotherServer`).
+        urllib3.exceptions.HTTPError: There was no response, or one from a different server
+            (`AnotherServer`).
     """
     # The client's classes are not used: importing the one for pods takes 0.8 s of CPU time.
     content = "application/json"
@@ -191,7 +192,7 @@ def send(api: client.ApiClient, request: Request, *, limit: Limit) -> urllib3.Ba
 def ask(
     api: client.ApiClient, request: Request, *, limit: Limit, settled: int | None = None
 ) -> Any:
-    """Send a request and return the decoded response, or None for the HTTP status `settled`."""
+    """Send a request and return the decoded response, or None if the HTTP status is `settled`."""
     try:
         return json.loads(send(api, request, limit=limit).data)
     except ApiException as error:
@@ -201,7 +202,7 @@ def ask(
 
 
 def api_message(error: Exception) -> str:
-    """Return the API server's message without headers, or the text of another error."""
+    """Return the message in an API server's error, or the text of any other exception."""
     if not isinstance(error, ApiException):
         return str(error)
     try:
@@ -218,7 +219,7 @@ def reason(error: Exception) -> str:
 
 
 def _limited(program: dict[str, Any]) -> dict[str, Any]:
-    """Return a login command with a time limit, since the client sets none."""
+    """Return a kubeconfig's login command, wrapped in a timeout because the client sets none."""
     if shutil.which("timeout") is None:
         return program
     # In the foreground it can prompt the user, but the limit then ends only the command itself.
@@ -228,7 +229,7 @@ def _limited(program: dict[str, Any]) -> dict[str, Any]:
 
 
 def _explain(program: dict[str, Any]) -> None:
-    """Raise an error with the cause of a failed login command, which the client ignores."""
+    """Raise an error that says why a login command failed; the client ignores such failures."""
     what = "failed; log in again"
     try:
         ExecProvider(ConfigNode("exec", _limited(program)), None).run()  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""Kubernetes objects as dicts: reading YAML, marking them with their stack, their conditions."""
+"""Kubernetes objects as dicts: read them from YAML, mark them with their stack, inspect them."""
 
 import hashlib
 import json
@@ -14,13 +14,13 @@ Manifest = dict[str, Any]
 MANAGED_BY = {"app.kubernetes.io/managed-by": "slipway"}
 """The label on all objects that Slipway creates."""
 KEPT = "slipway.dev/kept"
-"""The annotation on a claim that remains when its job is deleted."""
+"""The annotation on a PersistentVolumeClaim that is kept when its job is deleted."""
 KEPT_CLAIM = "slipway-kept"
-"""The claim for the files from a stack's jobs, and the name of its volume in a pod."""
+"""The name of the claim that holds files from a stack's jobs, and of its volume in a pod."""
 KEPT_DIRECTORY = "/opt/kept"
-"""The path where pods mount that volume."""
+"""The path where pods mount the volume `KEPT_CLAIM`."""
 MADE_BY = "slipway.dev/stack"
-"""The annotation for the stack that created an object, even in an `up` that was killed."""
+"""The annotation that names the stack that created an object, even if that `up` was killed."""
 _RELEASE = """--type=merge --patch='{"metadata":{"finalizers":null}}'"""
 
 
@@ -46,25 +46,25 @@ def restricted_namespace(name: str) -> Manifest:
 
 
 def owned(kind: str, name: str, namespace: str) -> Manifest:
-    """Return the metadata for an object that Slipway creates, of a kind in the core API."""
+    """Return the start of a manifest in the core API: version, kind and Slipway's metadata."""
     metadata = {"name": name, "namespace": namespace, "labels": dict(MANAGED_BY)}
     return {"apiVersion": "v1", "kind": kind, "metadata": metadata}
 
 
 def stack() -> str:
-    """Return the running stack's name for `MADE_BY`."""
+    """Return the current stack's name, as `PROJECT/STACK`, for the annotation `MADE_BY`."""
     import pulumi  # noqa: PLC0415 - only a program has a stack, and the import is slow
 
     return called(pulumi.get_project(), pulumi.get_stack())
 
 
 def called(project: str, name: str) -> str:
-    """Return a stack's name for `MADE_BY`."""
+    """Return a stack's name, as `PROJECT/STACK`, for the annotation `MADE_BY`."""
     return f"{project}/{name}"
 
 
 def marked(manifest: Manifest) -> Manifest:
-    """Return `manifest` with the annotation that names the running stack."""
+    """Return `manifest` with the annotation that names the current stack."""
     metadata = manifest["metadata"]
     annotations = {**metadata.get("annotations", {}), MADE_BY: stack()}
     return {**manifest, "metadata": {**metadata, "annotations": annotations}}
@@ -76,7 +76,10 @@ def digest(manifests: Manifest | list[Manifest]) -> str:
 
 
 def held(kind: str, metadata: Mapping[str, Any]) -> str | None:
-    """Return the finalizers that block a deletion, and the command to remove them, or None."""
+    """Return a message that names the finalizers that block a deletion and how to remove them.
+
+    Returns None if there are none besides those that Kubernetes itself removes.
+    """
     # Kubernetes removes its own finalizers when it has finished.
     foreign = [
         name
@@ -89,20 +92,20 @@ def held(kind: str, metadata: Mapping[str, Any]) -> str | None:
     where = f"--namespace {namespace} " if namespace else ""
     finalizers = "finalizer" if len(foreign) == 1 else "finalizers"
     return (
-        f"{kind} {name} is held by the {finalizers} {', '.join(foreign)}, which the controller "
-        "that set it must remove. If that controller no longer exists, run: "
+        f"{kind} {name} can't be deleted while it has the {finalizers} {', '.join(foreign)}, which "
+        "only the controller that set it should remove. If that controller no longer exists, run: "
         f"kubectl {where}patch {kind.lower()} {name} {_RELEASE}"
     )
 
 
 def condition(thing: Mapping[str, Any], type_: str) -> Mapping[str, Any]:
-    """Return a condition from an object's status, or an empty one."""
+    """Return an object's condition of the type `type_`, or an empty map if it has none."""
     conditions = (thing.get("status") or {}).get("conditions") or []
     return next((each for each in conditions if each["type"] == type_), {})
 
 
 def holds(thing: Mapping[str, Any], type_: str) -> bool:
-    """Return whether one of an object's conditions is true."""
+    """Return whether an object's condition of the type `type_` is true."""
     return condition(thing, type_).get("status") == "True"
 
 

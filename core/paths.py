@@ -14,7 +14,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 
 
 def project_dir() -> Path:
-    """Return the folder for the stacks' files; paths in them are relative to it.
+    """Return the folder with the stacks' files; paths in those files are relative to it.
 
     It is `$SLIPWAY_PROJECT`, or else the checkout.
     """
@@ -22,7 +22,7 @@ def project_dir() -> Path:
 
 
 def project_name() -> str:
-    """Return the Pulumi project's name: `slipway`, or a name with a digest of its folder."""
+    """Return the Pulumi project's name: `slipway`, or the folder's name and a digest of it."""
     folder = project_dir().resolve()
     if folder == CHECKOUT:
         return "slipway"
@@ -34,14 +34,14 @@ def project_name() -> str:
 def of_project(stack: str) -> str:
     """Return a stack's name, prefixed with the project's name unless that is `slipway`.
 
-    It is unique among all of the user's projects, so two stacks named `dev` share no resources.
+    The result is unique among the user's projects, so two stacks named `dev` share no resources.
     """
     name = project_name()
     return stack if name == "slipway" else f"{name}-{stack}"
 
 
 def environment_dir() -> Path:
-    """Return the runtime environment: the checkout's link to it, or `venv_dir` if it has none."""
+    """Return the runtime's virtual environment: the checkout's `.venv` link, or else `venv_dir`."""
     link = CHECKOUT / ".venv"
     return link if link.exists() else venv_dir()
 
@@ -57,12 +57,12 @@ def state_dir() -> Path:
 
 
 def venv_dir() -> Path:
-    """Return the runtime environment's folder, which depends on the lock file and the Python."""
+    """Return the folder of the runtime's virtual environment, one per lock file and Python."""
     return cache_dir() / f"venv-{_digest('requirements.lock')}"
 
 
 def venv_dir_for_tests() -> Path:
-    """Return the folder for the environment for checks and tests, which refers to the others."""
+    """Return the folder of the virtual environment for checks and tests, which uses the others."""
     locks = (f"requirements-{part}.lock" for part in ("test", "azure", "report"))
     return cache_dir() / f"venv-test-{_digest(*locks, 'requirements.lock')}"
 

@@ -15,10 +15,10 @@ _LONGEST_QUOTE = 60
 
 @dataclass(frozen=True)
 class Problem:
-    """One problem: a setting that is not allowed, or a part that does not work."""
+    """One problem: an invalid setting, or a component that does not work."""
 
     key: str
-    """The setting, in `pulumi config set --path` syntax, or the part in one word."""
+    """The setting, in `pulumi config set --path` syntax, or the component's name, in one word."""
     text: str
     """The problem; for a setting, its value and the valid values."""
 
@@ -31,7 +31,7 @@ class Contradiction:
     """Values that are each allowed but not in combination."""
 
     path: Path
-    """The path of the value to change, with the document's keys."""
+    """The path of the value to change."""
     text: str
     """The conflicting values, and what to do."""
     about: frozenset[str]
@@ -44,12 +44,12 @@ class Contradiction:
 
 
 def contradiction(path: Path, text: str, *others: str) -> Contradiction:
-    """Return a contradiction at a path, between its value and the values at `others`."""
+    """Return a contradiction between the value at `path` and those at the locations `others`."""
     return Contradiction(path, text, frozenset({dotted(path), *others}))
 
 
 def raised(call: Callable[[], object], *errors: type[Exception]) -> str | None:
-    """Return the text of the error, one of `errors`, that a call raises, or None if it succeeds."""
+    """Return the message if `call` raises one of `errors`, or None if it succeeds."""
     try:
         call()
     except errors as error:
@@ -58,7 +58,7 @@ def raised(call: Callable[[], object], *errors: type[Exception]) -> str | None:
 
 
 def keys(path: Path) -> Path:
-    """Return a path up to its first list, which stands for all of its items."""
+    """Return a path up to its first index, so that a list stands for all of its items."""
     return tuple(itertools.takewhile(lambda part: isinstance(part, str), path))
 
 
@@ -94,7 +94,7 @@ def likeliest(word: str, allowed: Collection[str]) -> str | None:
 
 
 def meant(word: str, allowed: Collection[str]) -> str:
-    """Return " Did you mean …?" with the closest match to `word`; empty if there is none."""
+    """Return " Did you mean …?" with the closest match to `word`, or "" if none is similar."""
     close = likeliest(word, allowed)
     return f" Did you mean {close}?" if close is not None else ""
 

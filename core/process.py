@@ -32,7 +32,7 @@ def run(  # noqa: PLR0913  # what a process needs
     """Run a program, whose command must contain no secrets, and return its standard output.
 
     Its standard input is `text`; `variables` are added to its environment. It is killed after
-    `limit` seconds or once `cancelled` is set. `line` is called with each line of either output.
+    `limit` seconds or once `cancelled` is set. `line` is called with each line that it prints.
 
     Raises:
         CommandFailed: The program could not be started, failed, or ran longer than `limit`.
@@ -90,10 +90,10 @@ def run_logged(
     pause: float,
     **options: Any,
 ) -> int | None:
-    """Run a command in a new session, so that its children end with it, and wait until it exits.
+    """Run a command in a new session, so that its children can be killed, and wait until it exits.
 
     `log` receives standard output and standard error. `tick` is called every `pause` seconds with
-    the seconds elapsed; an error it raises ends the command. `options` are passed to `Popen`.
+    the seconds elapsed; if it raises, the command is killed. `options` are passed to `Popen`.
     Returns the exit status, or None after `limit` seconds. Raises `OSError` if it can't be started.
     """
     began = time.monotonic()
@@ -126,5 +126,5 @@ def printable(text: str) -> str:
 
 
 def utf8(text: str) -> str:
-    """Return text encodable as UTF-8: lone surrogates, as in file names, are escaped."""
+    """Return text that can be encoded as UTF-8, escaping lone surrogates (as in file names)."""
     return text.encode(errors="backslashreplace").decode()

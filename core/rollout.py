@@ -1,4 +1,4 @@
-"""Wait for a Deployment: Pulumi's own wait considers an update complete while pods are failing."""
+"""Wait for a Deployment. Pulumi's own wait would end while the updated pods are still failing."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,19 +16,19 @@ REQUEST_SECONDS = 5
 
 @dataclass(frozen=True)
 class Rollout:
-    """A Deployment in a namespace. It is only read."""
+    """Read-only access to a Deployment and its pods."""
 
     api: ApiClient
     namespace: str
     deployment: str
     own: bool = True
-    """False if it has another owner, who may update it at any time: one ready pod is enough."""
+    """False if others own and may update the Deployment; one ready pod is then enough."""
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.deployment}"
 
     def probe(self) -> None:
-        """Raise `NotYet` unless its pods are ready. Also raises the errors of `core.kube.ask`."""
+        """Raise `NotYet` unless the pods are ready. Also raises what `core.kube.ask` raises."""
         deployment = self._read()
         replicas, status = deployment["spec"]["replicas"], deployment["status"]
         ready = status.get("readyReplicas", 0)
@@ -64,7 +64,7 @@ class Rollout:
         return "\n".join(["", *lines, f"See also: kubectl {describe}"])
 
     def get(self, thing: str, group: str = "/api/v1", **query: str) -> Any:
-        """Return the document at a path in the namespace. Raises the errors of `core.kube.ask`."""
+        """Return the object or list at a path in the namespace. Raises what `ask` raises."""
         return ask(self.api, Request("GET", self.path(thing, group), query), limit=REQUEST_SECONDS)
 
     def path(self, thing: str, group: str = "/api/v1") -> str:

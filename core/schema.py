@@ -34,11 +34,11 @@ class Schema:
 
     @property
     def names(self) -> list[str]:
-        """The keys allowed in this map; empty if any key is allowed, or this is not a map."""
+        """The keys allowed in this map; empty if any key is allowed or if this is not a map."""
         return sorted({name for each in self._variants() for name in each.get("properties", {})})
 
     def below(self, part: str | int) -> "Schema":
-        """Return the location of a key or an index; an unknown one has an empty schema."""
+        """Return the schema at a key or an index, which is empty if the key is unknown."""
         for each in self._variants():
             inside = each.get("items") if isinstance(part, int) else _value_of(each, part)
             if isinstance(inside, Mapping):
@@ -46,7 +46,7 @@ class Schema:
         return Schema({}, self.definitions)
 
     def takes(self) -> str:
-        """Describe what is allowed here; empty if the schema has no description."""
+        """Describe the values allowed here, or return "" if the schema does not say."""
         if "description" in self.node:
             return str(self.node["description"])
         variants = [*filter(None, map(describe, self._variants()))]
@@ -54,7 +54,7 @@ class Schema:
         return (", or " if any("," in each for each in variants[:-1]) else " or ").join(variants)
 
     def _variants(self) -> Iterator[Mapping[str, Any]]:
-        """Yield the schema for each type that is allowed here, resolved, except null."""
+        """Yield the schema of each type allowed here except null, with references resolved."""
         for each in self.node.get("anyOf", [self.node]):
             resolved = self._resolved(each)
             if "anyOf" in resolved:
@@ -79,7 +79,7 @@ def _value_of(node: Mapping[str, Any], name: str) -> Any:
 
 
 def describe(node: Mapping[str, Any]) -> str:
-    """Describe one JSON schema without references; empty if it has no description."""
+    """Describe the values that a JSON schema without references allows, or return ""."""
     if "description" in node:
         return str(node["description"])
     if "const" in node:

@@ -14,7 +14,7 @@ from core.paths import cache_dir
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """Return a version's numbers, for comparison: `v1.34.4` is (1, 34, 4)."""
+    """Return the numbers in a version, for comparison: (1, 34, 4) for `v1.34.4`."""
     return tuple(int(number) for number in re.findall(r"\d+", version))
 
 

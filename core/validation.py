@@ -1,4 +1,4 @@
-"""Validate a document against a dataclass, and describe problems by means of its JSON schema."""
+"""Validate a document against a dataclass, and describe problems using its JSON schema."""
 
 import copy
 import json
@@ -80,7 +80,7 @@ def _as_if_right(
     wrong: set[Path],
     instead: Mapping[str, Any],
 ) -> tuple[list[ErrorDetails], set[str]]:
-    """Return the errors in `values` once wrong ones are replaced, and where these were."""
+    """Return the errors left once invalid values are replaced, and the locations replaced."""
     places = set(map(keys, wrong))
     errors = _validated(adapter, _mended(values, places, instead))
     if isinstance(errors, list) and (
@@ -95,7 +95,7 @@ def _as_if_right(
 def _mended(
     values: Mapping[str, Any], places: set[Path], instead: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return `values` with those at `places` taken from `instead`, or removed if it lacks them."""
+    """Return `values` with those at `places` replaced from `instead`, or removed if not in it."""
     repaired = copy.deepcopy(dict(values))
     for *above, last in sorted(places, key=len):
         inside: Any = repaired
@@ -121,7 +121,7 @@ def _merged(base: Any, written: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Consistent:
-    """Settings whose combination is checked once each of them is valid."""
+    """Settings whose combination is checked once each value is valid on its own."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -130,12 +130,12 @@ class Consistent:
         return self
 
     def contradictions(self) -> Iterator[Contradiction]:
-        """Yield combinations of values that are not allowed, though each value is."""
+        """Yield combinations of values that are not allowed, although each value is valid."""
         yield from ()
 
 
 def contradictory(conflicts: Sequence[Contradiction]) -> PydanticCustomError:
-    """Return the error with which a dataclass's validator reports all contradictions."""
+    """Return the error that a dataclass's validator raises to report all contradictions."""
     text = "; ".join(f"{located('', each.path)}: {each.text}" for each in conflicts)
     # Pydantic would replace words in braces with values.
     escaped = text.replace("{", "(").replace("}", ")")

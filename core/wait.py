@@ -14,7 +14,10 @@ POLL_SECONDS = 2.0
 
 
 class NotYet(Exception):
-    """Raised with a message for the user about what is missing; poll again in `after` seconds."""
+    """Raised while a condition is not met; the message says what is missing.
+
+    `after` is the number of seconds until the next poll, or None for the caller's default.
+    """
 
     def __init__(self, missing: str, after: float | None = None) -> None:
         super().__init__(missing)
@@ -36,7 +39,8 @@ def until(  # noqa: PLR0913  # the condition, its time limit, and how progress i
     polls is `NotYet.after` seconds if set, or else `every`.
 
     Raises:
-        TimeoutError: `seconds` have passed. The text contains the last message and `explain`'s.
+        TimeoutError: `seconds` have passed. The error contains the last message and what `explain`
+            returns.
         InterruptedError: The user pressed Ctrl-C.
     """
     deadline, shown = time.monotonic() + seconds, ""
@@ -60,7 +64,7 @@ def until(  # noqa: PLR0913  # the condition, its time limit, and how progress i
 def until_well(
     problem: Callable[[], str | None], *, what: str, limit: float, log: Path | None = None
 ) -> None:
-    """Poll until `problem` returns None. After `limit` seconds, raise it as a `TimeoutError`."""
+    """Poll until `problem` returns None; after `limit` seconds, raise it as a `TimeoutError`."""
 
     def look() -> None:
         if (current := problem()) is not None:

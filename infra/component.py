@@ -1,4 +1,4 @@
-"""The `slipway:index:Training` component, for any program; its inputs are a stack's settings."""
+"""The component `slipway:index:Training` for other programs; its inputs are a stack's settings."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,7 +52,7 @@ async def construct(request: ConstructRequest) -> ConstructResponse:
 
 
 class _Named:
-    """A resource monitor that adds the component's name to names: URNs have only parents' types."""
+    """A resource monitor that prefixes names with the component's, as URNs omit parents' names."""
 
     def __init__(self, monitor: Any, name: str) -> None:
         self._monitor = monitor
@@ -94,7 +94,7 @@ def _parsed(name: str, inputs: Mapping[str, PropertyValue]) -> StackSettings:
 
 
 def _is_kept(place: Path, value: PropertyValue) -> bool:
-    """Return whether an input may be a secret, or unknown before `up`."""
+    """Return whether an input is allowed to be a secret, or to be unknown before `up`."""
     if place == ("cluster",):  # a secret kubeconfig makes the cluster a secret, too
         return isinstance(value.value, Mapping) and "kubeconfig" in value.value
     return place[0] == "secrets" or place[:2] == ("cluster", "kubeconfig")
@@ -112,7 +112,7 @@ def _leaves(
 
 
 def _text(value: Any) -> str:
-    """Return a value as in a stack's configuration, or with the engine's marker if unknown."""
+    """Return a value as a stack's configuration stores it, with the engine's marker if unknown."""
     if value is UNKNOWN:
         return rpc.UNKNOWN
     return value if isinstance(value, str) else json.dumps(value, default=lambda _: rpc.UNKNOWN)

@@ -28,7 +28,7 @@ class KeptOutputs:
         storage_class: StorageClass for the volume; the cluster's default if not set. If set, the
             volume is used even in clusters whose cloud has a store.
         access_mode: ReadWriteMany if pods on several nodes can use the volume at the same time,
-            which few classes support.
+            which few storage classes support.
     """
 
     keep: bool = True
@@ -38,11 +38,11 @@ class KeptOutputs:
 
     @property
     def is_chosen(self) -> bool:
-        """True if the user chose a volume that suits the cluster."""
+        """True if the user set the volume's storage class or ReadWriteMany."""
         return self.storage_class is not None or self.access_mode == "ReadWriteMany"
 
     def why_not(self, capacity: Capacity | None) -> str | None:
-        """Return why files can't be kept in a cluster with that capacity, or None if they can.
+        """Return why files can't be kept in a cluster with this capacity, or None if they can.
 
         A volume that only pods on one node can use would block jobs on several nodes:
         https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes
@@ -64,7 +64,8 @@ def keep(
 ) -> tuple[str | None, list[pulumi.Resource]]:
     """Declare the storage for job files in a cluster; its capacity is None if unknown.
 
-    Returns the location in the form of `jobs.model.places`, or None, and the jobs' dependencies.
+    Returns the location, in the form that `jobs.model.places` uses, or None if files are not kept,
+    and the resources that jobs must depend on.
     """
     if not settings.keep:
         return None, []
@@ -87,7 +88,7 @@ def keep(
 
 
 def announce(what: str, claim: str, size: str, storage_class: str | None) -> None:
-    """Log the claim that stores something in an existing cluster; `make down` deletes it."""
+    """Log which claim in an existing cluster stores `what`, and that `make down` deletes it."""
     volume = f"{size} from {storage_class or 'the default StorageClass'}"
-    text = f"{what} are kept on the claim {claim} ({volume}); `make down` deletes them with it"
+    text = f"{what} are kept in the claim {claim} ({volume}); `make down` deletes both"
     pulumi.log.info(as_typed(text))

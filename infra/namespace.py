@@ -1,4 +1,4 @@
-"""The jobs' namespace: its service accounts, their rights, and its pull secret."""
+"""The jobs' namespace: its service accounts, their permissions, and its pull secret."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +18,7 @@ _EXEC = {"apiGroups": [""], "resources": _INSIDE, "verbs": ["create", "get"]}
 def job_namespace(
     cluster: Cluster, opts: pulumi.ResourceOptions, *, may_exec: bool = False
 ) -> pulumi.Resource:
-    """Declare the jobs' namespace, or in an existing one only the objects for Slipway's pods."""
+    """Declare the jobs' namespace or, if it exists, only the objects for Slipway's pods."""
     parent = pulumi.ComponentResource(tokens.JOB_NAMESPACE, "jobs", None, opts)
     inside = pulumi.ResourceOptions(parent=parent)
     if cluster.own_namespace:
@@ -33,7 +33,7 @@ def job_namespace(
     manifests = contents(
         cluster.namespace, own=cluster.own_namespace, known=annotations, may_exec=may_exec
     )
-    # Shows other stacks the owner, even if they have no right to read the namespace.
+    # The mark shows other stacks the owner, even if they are not allowed to read the namespace.
     own = [marked(each) for each in manifests]
     declare_all(with_pull_secret(own, cluster.namespace, cluster.pull_secret), inside)
     parent.register_outputs({})
@@ -43,7 +43,7 @@ def job_namespace(
 def contents(
     namespace: str, *, own: bool, known: Mapping[str, pulumi.Input[str]], may_exec: bool = False
 ) -> list[Manifest]:
-    """Return the namespace's objects; `known` are annotations for the jobs' service account."""
+    """Return the objects in the namespace; `known` annotates the jobs' service account."""
     file = Path(__file__).with_suffix(".yaml")
     account, *submitter, policy = rendered(file, namespace=namespace, account=JOB_ACCOUNT)
     if known:

@@ -19,7 +19,7 @@ from infra.tracking.component import track
 
 
 def main() -> None:
-    """Declare all resources for the running stack's configuration, and export its outputs."""
+    """Declare all resources for the current stack's configuration, and export its outputs."""
     for name, value in declare(settings.load()).items():
         pulumi.export(name, value)
 
@@ -32,7 +32,7 @@ def declare(configured: StackSettings) -> dict[str, pulumi.Input[Any]]:
     support.announce(kind.kubernetes(configured.cluster.options))
     cluster = kind.provision(configured.cluster.options)
     provider = cluster.provider
-    ready = required(provider, "nothing is created in the cluster, because it is not ready")
+    ready = required(provider, "nothing was created in the cluster, because it is not ready")
     on_cluster = pulumi.ResourceOptions(providers=[provider], depends_on=ready)
     own = declare_all(cluster.objects, pulumi.ResourceOptions(provider=provider, depends_on=ready))
 

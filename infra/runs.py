@@ -29,12 +29,12 @@ from jobs.run.resource import WAITERS_PACKAGES, Claim, Gate, PyTorchJob
 from jobs.sources import declare_images
 
 _IDLE_SECONDS = 15.0
-"""Seconds in which the engine finds that a run's result is known, so it need not be repeated."""
+"""Seconds within which the engine reports the results of runs that need not be repeated."""
 
 
 @dataclass(frozen=True)
 class RunContext:
-    """The context that all of a stack's runs share; None means unknown or absent."""
+    """The context shared by all of a stack's runs; a value is None if it is unknown or absent."""
 
     cluster: Cluster
     needs: Sequence[pulumi.Resource]  # dependencies of each run: the namespace, the operator
@@ -61,9 +61,10 @@ class Run:
 def train(
     jobs: Sequence[TrainingJob], scripts: Mapping[str, Script], context: RunContext
 ) -> dict[str, Run]:
-    """Declare the jobs' runs and return them by name. Each runs after its prerequisites.
+    """Declare the jobs' runs and return them by job name. Each runs after its prerequisites.
 
-    If the cluster has no room for all, some wait, as pending pods would exceed the start timeout.
+    Jobs that do not fit into the cluster at the same time run one after another, because pods that
+    stay pending would exceed the start timeout.
     """
     runs, costs = dict[str, Run](), context.costs
     needed = {name for job in jobs for name in plan.prerequisites(job)}
@@ -98,7 +99,7 @@ def train(
 async def _with_images(
     submission: Submission, resources: Sequence[pulumi.Resource]
 ) -> list[pulumi.Resource]:
-    """Return `resources` and those for a run's images, which the engine forgets if one fails."""
+    """Return `resources` plus the run's images; the engine would ignore those if one failed."""
     images = Output.all(submission.image, submission.fetch_image)
     return [*resources, *await images.resources()]
 
@@ -153,7 +154,7 @@ def _submission(
 def _waiter(
     job: TrainingJob, needed: Collection[str], context: RunContext
 ) -> pulumi.Input[str] | None:
-    """Declare the image for a job's waiter in the cluster; None if `up` waits for the job."""
+    """Declare the image for the pod that waits for a job, or return None if `up` itself waits."""
     is_left = job.wait is None and os.environ.get(NO_WAIT_VARIABLE) and job.name not in needed
     if job.wait is not False and not is_left:
         return None
@@ -166,13 +167,13 @@ def _waiter(
 
 
 def _needs(job: TrainingJob, script: Script | None, context: RunContext) -> list[pulumi.Resource]:
-    """Declare a job's objects, and return all of its run's dependencies."""
+    """Declare the objects that a job needs, and return all resources that its run depends on."""
     cluster, namespace = context.cluster, context.cluster.namespace
     objects = [] if script is None else [script.config_map(namespace)]
     if script is not None and script.left_out:
         pulumi.log.warn(
-            f"job {job.name}: {', '.join(script.left_out)} in its folder is left out: a broken "
-            "link, or a name that is not UTF-8"
+            f"job {job.name}: left out of the script's folder, because the link is broken or the "
+            f"name is not UTF-8: {', '.join(script.left_out)}"
         )
     objects += volumes.host_volumes(job, namespace)
     objects += map(manifests.marked, program.secrets(job, namespace, context.secrets))
@@ -186,7 +187,7 @@ def _needs(job: TrainingJob, script: Script | None, context: RunContext) -> list
 
 
 def _artifacts(job: TrainingJob, before: Mapping[str, Run]) -> Output[dict[str, Any]] | None:
-    """Return a job's input artifacts, once the jobs that produce them have ended."""
+    """Return a job's input artifacts once the jobs that produce them have finished."""
     if not job.inputs:
         return None
     results = {each.job: before[each.job].result for each in job.inputs.values()}
@@ -194,7 +195,7 @@ def _artifacts(job: TrainingJob, before: Mapping[str, Run]) -> Output[dict[str, 
 
 
 def _data_cache(jobs: Sequence[TrainingJob], context: RunContext) -> Claim | None:
-    """Declare the cache for data that jobs fetch, in a single-node cluster with such jobs."""
+    """Declare the cache for data that jobs fetch, if the cluster has one node and any job does."""
     cluster, capacity = context.cluster, context.capacity
     # Most volumes can be mounted on only one node; with several nodes, each pod fetches the data.
     if capacity is None or capacity.nodes != 1 or not any(map(inputs.needs_cache, jobs)):
@@ -204,7 +205,7 @@ def _data_cache(jobs: Sequence[TrainingJob], context: RunContext) -> Claim | Non
 
 
 def results(runs: Mapping[str, Run]) -> pulumi.Input[Mapping[str, Any]]:
-    """Return the results of the jobs that ran, by name; failures without their logs."""
+    """Return the results of the jobs that ran, keyed by job name, with logs removed."""
     if pulumi.runtime.is_dry_run():  # A preview shows known results and unknown ones.
         return {name: run.result.apply(_short) for name, run in runs.items()}
     short = {name: if_any(run.result).apply(_short) for name, run in runs.items()}
@@ -221,7 +222,7 @@ def _short(result: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def not_run(runs: Mapping[str, Run]) -> Output[dict[str, str]]:
-    """Return why jobs did not run, by name, and log warnings: the engine skips them silently."""
+    """Return why jobs did not run, keyed by name, and log warnings, as the engine prints none."""
     jobs = [run.job for run in runs.values()]
     if pulumi.runtime.is_dry_run() or not any(map(plan.prerequisites, jobs)):
         return Output.from_input({})

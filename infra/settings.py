@@ -1,4 +1,7 @@
-"""Parse the stack's configuration, or raise one error with all problems. Only this reads it."""
+"""Parse the stack's configuration, or raise one error with all problems.
+
+No other module reads the configuration.
+"""
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -50,7 +53,7 @@ class StackSettings(JobsConfig):
 
 
 class SettingsError(pulumi.RunError):
-    """All problems in the configuration as one error, which the CLI prints without a traceback."""
+    """One error for all problems in the configuration; the CLI prints it without a traceback."""
 
     def __init__(self, problems: list[Problem], source: str) -> None:
         self.problems = problems
@@ -63,7 +66,7 @@ class SettingsError(pulumi.RunError):
 
 
 def load() -> StackSettings:
-    """Read the running stack's configuration; see `parse`."""
+    """Read and parse the current stack's configuration; see `parse`."""
     config, stack = pulumi.runtime.get_config_env(), pulumi.get_stack()
     values = {key: _decoded(value) for key, value in config.items()}
     altered = [*written.altered(values, project_dir() / f"Pulumi.{stack}.yaml")]
@@ -78,7 +81,7 @@ def parse(
     *,
     remedy: str = "set it with `pulumi config set --stack {stack} --secret slipway:{name}`",
 ) -> StackSettings:
-    """Return the settings in a stack's configuration, which maps full keys to text or JSON.
+    """Return the settings in a stack's configuration, which maps full keys to strings or JSON.
 
     `secrets` lists the encrypted keys, `altered` the values that Pulumi read differently from
     the stack's file; `remedy` describes how to make the key `name` a secret.
@@ -137,7 +140,7 @@ def parse(
 
 
 def _named_secrets(jobs: Sequence[TrainingJob]) -> dict[str, str]:
-    """Return the keys of secrets without `slipway:`, by the place in a job that refers to each."""
+    """Map each location that refers to a secret to the secret's key, without `slipway:`."""
     return {
         located("slipway:jobs", (job.name, "env", variable, "config")): value.config
         for job in jobs
@@ -149,7 +152,7 @@ def _named_secrets(jobs: Sequence[TrainingJob]) -> dict[str, str]:
 def _misplaced(
     config: Mapping[str, str], secrets: Collection[str], named: Collection[str]
 ) -> Iterator[Problem]:
-    """Yield unknown keys. Unused secrets are allowed: a job may have referred to them, or will."""
+    """Yield unknown keys, and settings that are secrets. Unused secrets are allowed."""
     for key in config:
         namespace, _, name = key.partition(":")
         if namespace != "slipway":
@@ -161,7 +164,7 @@ def _misplaced(
             yield Problem(
                 key,
                 "is a secret, which would be stored unencrypted with the job; store it under "
-                "another key, and refer to this in a job's `env`: TOKEN: {config: hfToken} "
+                "another key, and refer to that key in a job's `env`: TOKEN: {config: hfToken} "
                 "(docs/own-job.md#environment)",
             )
 
@@ -169,7 +172,7 @@ def _misplaced(
 def _not_secret(
     named: Mapping[str, str], config: Mapping[str, str], secrets: Collection[str], remedy: str
 ) -> Iterator[Problem]:
-    """Yield each place where a job refers to a key that is missing or not a secret."""
+    """Yield each reference to a secret whose key is missing or not a secret."""
     for place, name in named.items():
         key, advice = f"slipway:{name}", remedy.format(name=name)
         if name in _KEYS:
@@ -177,14 +180,14 @@ def _not_secret(
         elif key not in config:
             text = f"the configuration does not contain {quote(name)}; {advice}"
         elif key not in secrets:
-            text = f"{quote(name)} is in the configuration unencrypted; {advice} again"
+            text = f"{quote(name)} is stored unencrypted in the configuration; {advice} again"
         else:
             continue
         yield Problem(place, text)
 
 
 def _section(config: Mapping[str, str], key: str, problems: list[Problem]) -> dict[str, Any]:
-    """Return the map at `key`; if it is not a map, add a problem and return an empty one."""
+    """Return the map at `key`; if the value is not a map, add a problem and return an empty map."""
     section = _decoded(config.get(key, "{}"))
     if not isinstance(section, dict):
         problems.append(Problem(key, f"{quote(section)} is not allowed; it must be a map"))
@@ -233,7 +236,7 @@ def _cluster(
 def _surroundings(
     cluster: ClusterSettings | None, others: Sequence[Mapping[str, str]]
 ) -> Surroundings:
-    """Return the environment of the jobs; `others` are the requests of the stack's other pods."""
+    """Return the jobs' environment; `others` are the resource requests of other pods."""
     if cluster is None:
         return Surroundings()
     kind, options = CLUSTERS[cluster.kind], cluster.options

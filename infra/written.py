@@ -1,4 +1,4 @@
-"""Find values that Pulumi changes when reading a stack's file: `010` becomes 8, `3.10` 3.1."""
+"""Find values that Pulumi alters when it reads a stack's file: `010` becomes 8, `3.10` 3.1."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,11 +12,11 @@ from core import problem
 from core.problem import Problem, located, quote
 
 _TEXTS = frozenset({"annotations", "args", "command", "env", "labels", "nodeSelector"})
-"""Job keys whose values are text."""
+"""Job keys whose values are strings."""
 
 
 def altered(config: Mapping[str, Any], file: Path) -> Iterator[Problem]:
-    """Yield each value in the decoded configuration that differs from the stack's file."""
+    """Yield each value in the decoded configuration that differs from the one in the file."""
     if file.is_file():
         document = yaml.compose(file.read_bytes(), Loader=yaml.CSafeLoader)
         yield from _altered(document, {"config": config}, ())
@@ -38,7 +38,7 @@ def _altered(node: yaml.Node | None, value: Any, place: problem.Path) -> Iterato
 
 
 def _is_of(text: str, value: object, *, is_text: bool) -> bool:
-    """Return whether a value was read from `text` but has a different meaning."""
+    """Return whether `value` is how Pulumi read `text`, and differs from what the user meant."""
     if isinstance(value, str):  # read from a date
         return text[:4] == value[:4] and text[:4].isdigit()
     if isinstance(value, bool) or not isinstance(value, int | float):

@@ -1,1 +1,1 @@
-"""Commands: setup, the Makefile targets, and the azure-native stub for offline use."""
+"""Programs for setup and the Makefile's targets, and a stub for the azure-native plugin."""

@@ -1,16 +1,15 @@
 """`scripts/azure-acceptance`: run the cheapest stack on Azure once and report the responses.
 
 It runs up, refresh, up, smoke and down, with one node and no GPU, in a copy of this checkout with
-a separate state (scripts/ci_smoke.py). The only settings of yours that it uses are the node size,
-the prices and those listed in azure_acceptance.yaml. The second `up` must not change anything. The
-stack is always destroyed, including after a failure, at the cost cap, and on Ctrl-C, SIGTERM and
-SIGHUP.
+a separate state (scripts/ci_smoke.py). From your settings, it uses only the node size, the prices
+and those listed in azure_acceptance.yaml. The second `up` must not change anything. The stack is
+always destroyed, including after a failure, at the cost cap, and on Ctrl-C, SIGTERM and SIGHUP.
 
 The report is JSON: steps, jobs, cost, and each of Pulumi's requests to Azure with its response. It
 contains your IDs and addresses, but no passwords, tokens, keys or kubeconfigs. It is not uploaded.
 
-0: all passed. 1: a step failed. 2: wrong usage; nothing was created. 124: the cap or a step's
-limit was reached. 125: a job failed. 128 + N: stopped by signal N.
+Exit status: 0: all passed. 1: a step failed. 2: wrong usage; nothing was created. 124: the cap or
+a step's time limit was reached. 125: a job failed. 128 + N: stopped by signal N.
 """
 
 import json
@@ -42,7 +41,7 @@ DOWN_SECONDS = 30 * 60.0  # limit for `down`, which the cap also has to cover
 
 @dataclass(frozen=True)
 class Cap:
-    """The cost limit for a run, and the hourly cost of its nodes only."""
+    """The cost limit for a run, and the hourly cost of its nodes, without other costs."""
 
     most: float
     hourly: float
@@ -50,15 +49,15 @@ class Cap:
 
     @property
     def seconds(self) -> float:
-        """Time limit for all steps before `down`."""
+        """The time limit in seconds for all steps before `down`."""
         return self.most / self.hourly * 3600 - DOWN_SECONDS
 
 
 def stack_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Derive the cheapest stack's settings from the user's; raise unless the kind is `aks`."""
+    """Derive the cheapest stack's settings from the user's, or raise if the kind is not `aks`."""
     cluster = config.get("slipway:cluster") or {}
     if cluster.get("kind") != "aks":
-        raise CommandError("its slipway:cluster is not of kind aks; pass the file of an aks stack")
+        raise CommandError("its slipway:cluster is not of the kind aks; pass an aks stack's file")
     document = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
     cheapest_config: dict[str, Any] = document["config"]
     cheapest = cheapest_config["slipway:cluster"]
@@ -72,7 +71,7 @@ def stack_config(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def cap_of(config: Mapping[str, Any], most: float) -> Cap:
-    """Return a stack's cap; raise if a price is missing or the cap is too low for `down`."""
+    """Return a stack's cost cap; raise if a price is missing or the cap is too low for `down`."""
     parsed = settings.parse({key: json.dumps(value) for key, value in config.items()}, STACK)
     pools = CLUSTERS[parsed.cluster.kind].pools(parsed.cluster.options)
     table = prices.used(parsed.prices)
@@ -86,7 +85,7 @@ def cap_of(config: Mapping[str, Any], most: float) -> Cap:
     cap = Cap(most, float(hourly), table.currency)
     if not 0 < cap.seconds < math.inf:
         raise CommandError(
-            f"--max-cost {most:g} is not finite, or is less than `down` may cost: "
+            f"--max-cost {most:g} is not finite, or does not cover `down`, which may take "
             f"{DOWN_SECONDS / 60:g} minutes at {table.currency} {hourly:.3f} an hour; change it"
         )
     return cap
@@ -131,7 +130,7 @@ def run(scratch: Scratch, config: Mapping[str, Any], cap: Cap) -> tuple[ci_smoke
 
 
 _OWN = CHECKOUT / "Pulumi.azure.yaml"
-_SETTINGS = "file of an aks stack with your own values; by default Pulumi.azure.yaml"
+_SETTINGS = "an aks stack's file with your own values; by default Pulumi.azure.yaml"
 _MOST = "cost limit for the nodes, in the price table's currency; by default 5"
 
 
@@ -146,7 +145,7 @@ def main(own: Path, max_cost: float, report: Path) -> None:
         cap = cap_of(config, max_cost)
     except FileNotFoundError:
         raise click.UsageError(
-            f"{own} does not exist; `make preview STACK=azure` creates it and marks what to fill in"
+            f"{own} does not exist; run `make preview STACK=azure` to create it, then fill it in"
         ) from None
     except (CommandError, settings.SettingsError, yaml.YAMLError) as error:
         raise click.UsageError(f"{own}: {error}") from None

@@ -22,7 +22,7 @@ from infra.provider.server import serve
 _REPLACED = re.compile(
     "|".join(yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8")))
 )
-"""Inputs that make azure-native replace a resource when they change."""
+"""Matches inputs that make azure-native replace a resource when they change."""
 
 
 class NeedsPlugin(Exception):
@@ -30,20 +30,20 @@ class NeedsPlugin(Exception):
 
     def __init__(self, action: str) -> None:
         super().__init__(
-            f"{action} requires the azure-native plugin; Slipway's stub, which is in use, supports "
-            f"only previews. `make setup` downloads plugin {sdk_version()} if its release site is "
-            "reachable, or uses a copy that you have installed (docs/install.md). Then log in with "
-            "`az login` and run the command again"
+            f"{action} requires the azure-native plugin, but Slipway's stub is in use, which "
+            f"supports only previews. `make setup` downloads plugin {sdk_version()} if its release "
+            "site is reachable, or uses a copy that you installed (docs/install.md). Then log in "
+            "with `az login` and run the command again"
         )
 
 
 class PreviewStub(protocol.Provider):
-    """Serve checks, diffs and previews for every resource type; refuse all other requests."""
+    """Serves checks, diffs and previews for every resource type; refuses all other requests."""
 
     notice = (
         "Azure is not contacted: the azure-native plugin is not installed, so Slipway's stub shows "
-        "what the stack declares. Quotas, permissions and whether names are taken are not checked. "
-        "`up` requires the plugin: docs/install.md"
+        "what the stack declares. It does not check quotas, permissions, or whether names are "
+        "taken. `up` requires the plugin: docs/install.md"
     )
     """A warning shown once per command."""
 
@@ -59,7 +59,7 @@ class PreviewStub(protocol.Provider):
 
     async def check(self, request: protocol.CheckRequest) -> protocol.CheckResponse:
         if self._has_refused:
-            # Dependents of a refused resource would lack its outputs and crash the program.
+            # Resources that depend on a refused one would lack its outputs and crash the program.
             self._refuse("creating", request)
         EngineContext(self._engine, "", printed=self._shown).warn(self.notice)
         inputs = request.new_inputs
@@ -69,7 +69,7 @@ class PreviewStub(protocol.Provider):
         return protocol.CheckResponse(inputs=inputs)
 
     async def diff(self, request: protocol.DiffRequest) -> protocol.DiffResponse:
-        """Compare inputs: `Servicer` passes the previous inputs as the state."""
+        """Compare the new inputs with the previous ones, which `Servicer` passes as the state."""
         states = (request.old_state, request.new_inputs)
         old, new = (_without_nulls(plain_map(each)) for each in states)
         return response(
@@ -106,7 +106,7 @@ class PreviewStub(protocol.Provider):
 
 
 class Servicer(ProviderServicer):
-    """Pass the previous inputs to the provider; the SDK's servicer omits them."""
+    """Passes the previous inputs to the provider; the SDK's servicer omits them."""
 
     async def Diff(self, request: Any, context: Any) -> Any:  # noqa: N802
         request.olds.CopyFrom(request.old_inputs)
@@ -123,13 +123,13 @@ class Servicer(ProviderServicer):
 
 
 def run(provider: type[PreviewStub], suffix: str) -> None:
-    """Serve a provider until the engine exits; `suffix` marks its version as not the plugin's."""
+    """Serve a provider until the engine exits; `suffix` is appended to the plugin's version."""
     use_extra("azure")
     serve(provider, f"{sdk_version()}+{suffix}", Servicer)
 
 
 def sdk_version() -> str:
-    """Return the installed SDK's version, which the plugin shares."""
+    """Return the version of the installed SDK, which is also the plugin's version."""
     return version_of_package("pulumi-azure-native")
 
 
@@ -139,14 +139,14 @@ def token(request: Any) -> str:
 
 
 def _without_nulls(value: Any) -> Any:
-    """Return a value without its null fields, since a plugin treats those as missing."""
+    """Return a value without null fields, which plugins treat as missing."""
     if isinstance(value, Mapping):
         return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
     return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def _outputs_in_preview(inputs: Mapping[str, PropertyValue]) -> dict[str, Any]:
-    """Return the outputs known in a preview: no maps or lists, since Azure adds to them."""
+    """Return the outputs that a preview knows; not maps or lists, to which Azure adds values."""
     items = plain_map(inputs).items()
     return {
         key: each for key, each in items if each is UNKNOWN or isinstance(each, str | int | float)

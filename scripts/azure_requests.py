@@ -1,6 +1,6 @@
-"""Read Pulumi's requests to the azure-native plugin and the responses, without secrets. Pure.
+"""Read Pulumi's requests to the azure-native plugin and its responses, without secrets. Pure.
 
-With PULUMI_DEBUG_GRPC the engine logs the start and completion of each call to a JSON Lines file:
+If PULUMI_DEBUG_GRPC is set, the engine logs the start and end of each call to a JSON Lines file:
 https://github.com/pulumi/pulumi/blob/v3.274.1/sdk/go/pulumi-internal/rpcdebug/interceptors.go
 """
 
@@ -20,7 +20,7 @@ _KEYS = re.compile(
     "|connectionstring",
     re.IGNORECASE,
 )
-"""Properties whose text is secret even if the plugin does not mark it as such."""
+"""Matches properties whose text is secret even if the plugin does not mark it as such."""
 _PATTERNS = re.compile(
     # A JSON Web Token, a PEM key, a kubeconfig, and a kubeconfig in base64.
     r"eyJ[\w-]+\.[\w-]+\.[\w-]*|-----BEGIN [A-Z ]*PRIVATE KEY-----.*|apiVersion: v1\n.*"

@@ -3,8 +3,8 @@
 The stack is created in a copy of this checkout with a separate state, so it never affects your own
 stacks. It is always destroyed, including after a failure, Ctrl-C, SIGTERM and SIGHUP.
 
-0: all passed. 1: a check failed, or the stack could not be created or removed. 2: wrong usage.
-124: a time limit was exceeded. 125: a job failed or missed a gate. 128 + N: stopped by signal N.
+Exit status: 0: all passed. 1: a check failed, or the stack could not be created or removed. 2:
+wrong usage. 124: a timeout. 125: a job failed or missed a gate. 128 + N: stopped by signal N.
 """
 
 import json
@@ -39,7 +39,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True)
 class Step:
-    """The result of a step; `status` is the run's exit status if this step fails, else 0."""
+    """The result of a step; `status` is 0, or the run's exit status if this step failed."""
 
     name: str
     outcome: str
@@ -49,7 +49,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Command:
-    """A step: a bash command line, its limit in seconds, and whether it trains jobs."""
+    """A step: a bash command line, its time limit in seconds, and whether it trains jobs."""
 
     name: str
     line: str
@@ -64,7 +64,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Summary:
-    """The steps that were run, each job's results, and the smoke checks' JUnit XML, if any."""
+    """The steps that ran, each job's result, and the JUnit XML of the smoke checks, if any."""
 
     stack: str
     steps: Sequence[Step]
@@ -78,7 +78,7 @@ class Summary:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The content of the JSON file."""
+        """The summary as the content of the JSON file."""
         steps = [
             {"name": step.name, "outcome": step.outcome, "seconds": round(step.seconds, 1)}
             for step in self.steps
@@ -116,9 +116,9 @@ def run_steps(
     commands: Sequence[Command] = (),
     judge: Callable[[Step], Step] = lambda step: step,
 ) -> Summary:
-    """Run commands, by default up, smoke and down, until one fails; always run the last, `down`.
+    """Run commands, by default up, smoke and down, until one fails; always run the last one.
 
-    `timeout` limits all the others together, in seconds. `judge` returns a step's final result.
+    `timeout` is in seconds, for all commands but the last together. `judge` may revise a result.
     """
     steps: list[Step] = []
     jobs: dict[str, Any] = {}
@@ -161,7 +161,7 @@ def _run_step(scratch: Scratch, command: Command, limit: float) -> Step:
 
 
 def _with_jobs(scratch: Scratch, stack: str, step: Step) -> tuple[Step, dict[str, Any]]:
-    """Return the step, naming the jobs that made it fail, and each job's last result, if any."""
+    """Return the step, whose outcome names any failed jobs, and each job's last result, if any."""
     jobs: dict[str, Any] = {}
     command = f"make -s results STACK={shlex.quote(stack)} FORMAT=json"
     with suppress(TimeoutError, ValueError, KeyError):
@@ -174,12 +174,12 @@ def _with_jobs(scratch: Scratch, stack: str, step: Step) -> tuple[Step, dict[str
 
 
 def input_file(text: str) -> Path:
-    """Return the path given to an option, relative to the caller's directory."""
+    """Return the path given to an option, resolved against the caller's directory."""
     return Path(os.environ.get("CI_SMOKE_CALLED_FROM", "."), text)
 
 
 def output_file(text: str) -> Path:
-    """Return the path given to an option, in a directory that must exist."""
+    """Return the path given to an option, or raise if its directory does not exist."""
     file = input_file(text)
     if not file.parent.is_dir():
         raise click.BadParameter(f"the directory {file.parent} does not exist; create it first")
@@ -187,7 +187,7 @@ def output_file(text: str) -> Path:
 
 
 def duration(text: str) -> float:
-    """Return a duration such as 20m in seconds."""
+    """Convert a duration, such as 20m, to seconds."""
     match = re.fullmatch(r"(\d+)([smh]?)", text)
     if match is None:
         raise click.BadParameter(f"{text!r} is not a duration such as 90s, 20m or 1h")
@@ -201,7 +201,7 @@ def _stop(number: int, _frame: object) -> None:
 
 
 def run_in_copy(run: Callable[[Scratch], Summary]) -> int:
-    """Run steps in a copy of the checkout, deleted unless `down` fails; return the exit status."""
+    """Run steps in a copy of the checkout, kept only if `down` fails; return the exit status."""
     for number in _SIGNALS:
         signal.signal(number, _stop)
     try:
@@ -211,7 +211,7 @@ def run_in_copy(run: Callable[[Scratch], Summary]) -> int:
     summary = run(scratch)
     Console().print(summary.table())
     if summary.steps[-1].status:
-        sys.stdout.write(f"kept, since `make down` failed: {scratch.directory}\n")
+        sys.stdout.write(f"kept because `make down` failed: {scratch.directory}\n")
     else:
         scratch.remove()
     return summary.status

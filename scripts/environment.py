@@ -1,4 +1,4 @@
-"""The environment variables that `make env` prints, and Pulumi's home, backend and passphrase."""
+"""The environment variables that `make env` prints; Pulumi's home, backend and passphrase."""
 
 import os
 import secrets
@@ -22,7 +22,7 @@ CLUSTER_ADDRESSES = (
     ".svc",
     ".cluster.local",
 )
-"""Addresses that bypass a proxy."""
+"""Addresses that are reached without a proxy."""
 
 UNSET = (
     "PULUMI_CONFIG_PASSPHRASE",
@@ -32,14 +32,14 @@ UNSET = (
     "PYTHONSAFEPATH",
 )
 """Variables that must not be set: the first, even if empty, overrides the passphrase file; the
-second makes every start recompile the program; the rest select another Python's modules."""
+second makes every start recompile the program; the others select a different Python's modules."""
 
 _OTHER_BACKENDS = ("PULUMI_DIY_BACKEND_", "PULUMI_SELF_MANAGED_")
 """Prefixes of variables that move or compress the state, so that stacks look destroyed."""
 
 
 def pulumi_home() -> Path:
-    """Return Pulumi's home directory; the user's ~/.pulumi (logins, plugins) is left alone."""
+    """Return Pulumi's home directory. The user's own, ~/.pulumi, is not used."""
     return cache_dir() / "pulumi-home"
 
 
@@ -54,7 +54,10 @@ def passphrase_file() -> Path:
 
 
 def prepare() -> None:
-    """Create directories and a passphrase, private to the user; raise if a passphrase was lost."""
+    """Create the directories and the passphrase if they are missing; only the user can read them.
+
+    Raises `CommandError` if the passphrase is missing but existing stacks need it.
+    """
     # Pulumi logs every command at its highest level: up to 500 MB, partly unencrypted. No setting
     # disables that, but Pulumi works without the directory (docs/architecture.md).
     logs = pulumi_home() / "logs"
@@ -73,13 +76,13 @@ def prepare() -> None:
         names = ", ".join(stack.stem for stack in stacks)
         raise CommandError(
             f"{file} is missing, but the secrets of these stacks are encrypted with it: {names}. "
-            f"Restore it, or abandon the stacks: remove their clusters and delete {backend()}."
+            f"Restore it, or give up the stacks: remove their clusters and delete {backend()}."
         )
     files.write(file, secrets.token_urlsafe(32) + "\n", mode=0o600)
 
 
 def exports(inherited: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables to set on top of an environment; setting them again has no effect."""
+    """Return the variables to add to the environment `inherited`. Adding them twice is harmless."""
     own = (inherited.get("no_proxy") or inherited.get("NO_PROXY") or "").split(",")
     direct = ",".join(dict.fromkeys([*filter(None, own), *CLUSTER_ADDRESSES]))
     # The wrapped CLI, the Python environment and the built tools come first.
@@ -100,20 +103,20 @@ def exports(inherited: Mapping[str, str]) -> dict[str, str]:
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         # Files are UTF-8, whatever the locale.
         "PYTHONUTF8": "1",
-        # Traffic to clusters bypasses a proxy.
+        # Traffic to clusters bypasses any proxy.
         "no_proxy": direct,
         "NO_PROXY": direct,
     }
 
 
 def applied(inherited: Mapping[str, str]) -> dict[str, str]:
-    """Return the complete environment for a child process."""
+    """Return the complete environment for a child process, based on `inherited`."""
     unset, everything = _unset(inherited), {**inherited, **exports(inherited)}
     return {name: value for name, value in everything.items() if name not in unset}
 
 
 def shell(inherited: Mapping[str, str]) -> str:
-    """Return the same changes as lines that a POSIX shell can evaluate."""
+    """Return the changes to the environment as lines that a POSIX shell can evaluate."""
     lines = [f"unset {name}" for name in _unset(inherited)]
     lines += [f"export {name}={shlex.quote(value)}" for name, value in exports(inherited).items()]
     return "\n".join(lines)

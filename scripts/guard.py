@@ -1,7 +1,7 @@
 """Deny other users of this machine access to the ports of Pulumi's CLI and its plugins.
 
-When root runs the CLI, it and its child processes run in a separate control group, and guard.nft
-refuses other users' connections to their sockets. The rules are loaded before any port is open.
+If root runs the CLI, it and its child processes are in a separate cgroup, and rules in guard.nft
+reject other users' connections to their sockets. The rules are loaded before any port is open.
 """
 
 import errno
@@ -18,21 +18,21 @@ from string import Template
 from core.process import CommandFailed, run
 
 _NAME = "slipway-cli-"
-"""Prefix for control group and nftables table names; the CLI's process ID follows it."""
+"""The prefix of cgroup and nftables table names; the CLI's process ID follows."""
 _UNGUARDED = """\
-slipway: other users of this machine can use Pulumi while it runs: {}
+slipway: other users of this machine can use Pulumi while it is running: {}
 docs/security.md, "On a machine that others use", lists the requirements.
 """
 
 
 def command(program: Path) -> list[str]:
-    """Return the command that sets up the guard, then becomes `program`; run it in the checkout."""
+    """Return the command, to be run in the checkout, that sets up the guard and runs `program`."""
     return [sys.executable, "-m", "scripts.guard", str(program)]
 
 
 def start(arguments: list[str]) -> None:
-    """Replace this process with a program whose ports other users can't connect to."""
-    # Python ignores SIGPIPE, and the program would inherit that; Ctrl-C ends this process at once.
+    """Replace this process with a program to whose ports other users can't connect."""
+    # Python ignores SIGPIPE, and the program would inherit that. Ctrl-C must end this process.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -47,7 +47,7 @@ def start(arguments: list[str]) -> None:
 
 
 def sweep() -> None:
-    """Remove the groups and tables of finished CLIs, unless processes are still running in them."""
+    """Remove the cgroups and tables of finished CLIs unless processes are still running in them."""
     if not _is_roots():
         return
     left = set()
@@ -60,7 +60,7 @@ def sweep() -> None:
                     left.add(name)
         tables = re.findall(rf"{_NAME}\d+", _nft("list", "tables", "inet"))
         for name in filter(_has_ended, set(tables) - left):
-            # Declared first, since another command may have removed it by now.
+            # Declared first, since another command may have removed the table by now.
             _nft("-f", "-", text=f"table inet {name}\ndelete table inet {name}\n")
 
 
@@ -70,7 +70,7 @@ def _has_ended(name: str) -> bool:
 
 
 def _enter() -> None:
-    """Join a new group below this process's group (cgroups(7)), after loading its rules."""
+    """Load the rules for a new cgroup below this process's (cgroups(7)), and move into it."""
     name, tree = f"{_NAME}{os.getpid()}", _tree()
     here = re.search(r"^0::/(.*)$", Path("/proc/self/cgroup").read_text(), re.MULTILINE)
     group = tree / (here[1] if here else "") / name
@@ -87,7 +87,7 @@ def _enter() -> None:
 
 
 def _prove() -> None:
-    """Raise unless another user's connection is refused."""
+    """Raise `OSError` unless another user's connection is refused."""
     # The kernel attributes a connection to the user who created its socket.
     os.seteuid(65534)
     try:
@@ -97,7 +97,7 @@ def _prove() -> None:
     with stranger, socket.create_server(("127.0.0.1", 0)) as listener:
         stranger.settimeout(5)
         if stranger.connect_ex(listener.getsockname()) != errno.ECONNREFUSED:
-            raise OSError("nftables rules have no effect here, as in some containers")
+            raise OSError("nftables rules have no effect here, as is the case in some containers")
 
 
 def _is_roots() -> bool:
@@ -112,7 +112,7 @@ def _nft(*arguments: str, text: str = "") -> str:
 
 
 def _tree() -> Path:
-    """Return the mount point of cgroup v2, with or without cgroup v1."""
+    """Return the mount point of cgroup v2, or raise `OSError` if it is not mounted."""
     mounts = os.fsdecode(Path("/proc/self/mounts").read_bytes())  # names may not be UTF-8
     if (match := re.search(r"^\S+ (\S+) cgroup2 ", mounts, re.MULTILINE)) is None:
         raise OSError("cgroup v2 is not mounted")

@@ -1,7 +1,7 @@
-"""The installed package's command; this repository's folders are in `slipway_command/tree`.
+"""The command in an installed package, which contains this repository in `slipway_command/tree`.
 
-Only the command's own processes have that folder on their path. Help, completion and option
-errors need nothing else; the first command to run creates the Python environment.
+Only the command's own processes have that folder on their import path. Help, completion and option
+errors require nothing else; the first other command creates the Python environment.
 """
 
 import os
@@ -18,7 +18,7 @@ slipway(prog_name="slipway")
 
 
 def main() -> None:
-    """Run a command on the current folder; in a checkout, use the checkout's code."""
+    """Run a command for the current folder; if that is a checkout, use the checkout's code."""
     tree = folder = Path.cwd()
     if not (tree / "scripts/cli/calls.py").is_file():
         tree = Path(__file__).resolve().parent.parent
@@ -30,16 +30,16 @@ def main() -> None:
 
 
 def _enter(tree: Path) -> NoReturn:
-    """Restart in the Python environment that contains the commands' dependencies."""
+    """Restart this command in the Python environment that contains its dependencies."""
     from scripts.environment import UNSET  # noqa: PLC0415 - see above
     from scripts.setup import bootstrap  # noqa: PLC0415
 
     python = str(bootstrap.ready() / "bin" / "python")
-    # A program that runs on this machine keeps the user's environment.
+    # Programs that run on this machine keep the user's environment variables.
     unset = () if sys.argv[1:2] in (["run"], ["local"]) else UNSET
     variables = {name: value for name, value in os.environ.items() if name not in unset}
-    # -P ignores the user's own `jobs` folder beside the stack's file, and -E one on PYTHONPATH:
-    # neither is Slipway's.
+    # -P ignores a folder `jobs` next to the stack's file, and -E one on PYTHONPATH: neither is
+    # Slipway's.
     command = [python, "-E", "-P", "-X", "utf8", "-c", _START, str(tree), *sys.argv[1:]]
     sys.stdout.flush()
     os.execve(python, command, {**variables, "PYTHONUTF8": "1"})  # noqa: S606

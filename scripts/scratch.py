@@ -15,7 +15,7 @@ from typing import Self
 
 from core.paths import CHECKOUT
 
-# The user's shell may select one of their stacks, and `make` exports its flags.
+# Variables not to pass on: the user's shell may select a stack, and `make` exports its flags.
 _OF_THE_CALLER = ("PULUMI_", "MAKE", "MFLAGS", "PYTEST_", "SLIPWAY_", "KUBECONFIG", "VIRTUAL_ENV")
 
 
@@ -31,16 +31,16 @@ class Finished:
 
     @property
     def text(self) -> str:
-        """Standard output, then standard error."""
+        """Standard output followed by standard error."""
         return self.output + self.errors
 
     def __str__(self) -> str:
-        ended = f"`{self.command}` exited {self.code} after {self.seconds:.1f} s"
+        ended = f"`{self.command}` exited with {self.code} after {self.seconds:.1f} s"
         return f"{ended}; its output:\n{self.text}"
 
 
 class Scratch:
-    """A checkout and a state directory under one temporary directory."""
+    """A copy of a checkout and a state directory, both in one temporary directory."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -50,11 +50,11 @@ class Scratch:
 
     @classmethod
     def copy_of(cls, source: Path) -> Self:
-        """Copy the files in `source` that git does not ignore, and commit the copy."""
+        """Copy the files in `source` that git does not ignore, and commit them in the copy."""
         # Keep the path short: Unix socket paths below it are limited to 107 characters.
         scratch = cls(Path(tempfile.mkdtemp(prefix="slw-")))
         listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-        # With a commit, `git status` shows later changes.
+        # With this commit, `git status` shows later changes.
         script = """
             git init --quiet && git add --all
             git config user.name scratch && git config user.email scratch@localhost
@@ -76,13 +76,13 @@ class Scratch:
         return scratch
 
     def environment(self) -> dict[str, str]:
-        """Return the caller's environment without references to their checkout."""
+        """Return this process's environment without references to the caller's checkout."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(_OF_THE_CALLER)}
         path = (each for each in os.get_exec_path() if not Path(each).is_relative_to(CHECKOUT))
         return kept | {"PATH": os.pathsep.join(path), "XDG_STATE_HOME": str(self.state_home)}
 
     def start(self, command: str, *, show: bool = False) -> subprocess.Popen[bytes]:
-        """Start `command` in bash in the copy, in a new session; `show` prints its output."""
+        """Start `command` with bash in the copy, in a new session; `show` prints its output."""
         with self.output.open("wb") as output, self.errors.open("wb") as errors:
             return subprocess.Popen(
                 ["bash", "-c", command],
@@ -95,7 +95,7 @@ class Scratch:
             )
 
     def run(self, command: str, limit_seconds: float, *, show: bool = False) -> Finished:
-        """Run `command` to completion, whatever its status; raise `TimeoutError` at the limit."""
+        """Run `command` until it exits, even if it fails; raise `TimeoutError` at the limit."""
         began = time.monotonic()
         process = self.start(command, show=show)
         try:
@@ -116,7 +116,7 @@ class Scratch:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Stop `process` and its children if still running: SIGINT, then SIGKILL after 30 s."""
+    """Stop `process` and its children, if running, with SIGINT and after 30 s with SIGKILL."""
     if process.poll() is not None:
         return
     os.killpg(process.pid, signal.SIGINT)

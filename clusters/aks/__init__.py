@@ -1,4 +1,4 @@
-"""The kind `aks`: Azure Kubernetes Service with a GPU node pool."""
+"""The cluster kind `aks`: Azure Kubernetes Service with a GPU node pool."""
 
 from clusters.cluster import Kind
 from core.handler import Lazy

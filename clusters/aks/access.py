@@ -1,4 +1,4 @@
-"""Settings for access to an AKS cluster: its API server, administrators and addresses."""
+"""Settings for access to an AKS cluster: its API server, administrators and address ranges."""
 
 from collections.abc import Iterator
 from ipaddress import IPv4Network
@@ -26,7 +26,9 @@ Guids = Annotated[tuple[Guid, ...], DISTINCT]
 Principal = Literal["Group", "User", "ServicePrincipal"]
 _PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))
 _PREFIXES = {"addresses": (8, 29), "nodes": (8, 29), "pods": (0, 32), "services": (13, 28)}
-"""Prefix lengths of the largest and the smallest range; DNS gets address 11 in `services`.
+"""The shortest and the longest allowed prefix length for each range.
+
+The cluster's DNS Service gets the eleventh address in `services`. Sources:
 
 https://learn.microsoft.com/azure/aks/concepts-network-ip-address-planning and
 https://learn.microsoft.com/azure/virtual-network/virtual-networks-faq
@@ -38,15 +40,16 @@ class Api:
     """Access to the cluster's API server; exactly one of the two settings is required.
 
     Args:
-        authorized_ranges: The only public addresses that can reach the API server.
-        private: The API server is reachable only in the cluster's network; run `pulumi up` there.
+        authorized_ranges: The only public address ranges that can reach the API server.
+        private: Make the API server reachable only from the cluster's network, where you then run
+            `pulumi up`.
     """
 
     authorized_ranges: Ranges = ()
     private: bool = False
 
     def contradictions(self) -> Iterator[Contradiction]:
-        """Yield settings that open the API server to everyone, or that contradict each other."""
+        """Yield settings that contradict each other or open the API server to everyone."""
         ranges = self.authorized_ranges
         if self.private == bool(ranges):
             neither = "with neither, the whole internet could reach the API server"
@@ -59,7 +62,7 @@ class Api:
             if network.prefixlen < 8:
                 wrong = "is too large; at most a /8 is allowed"
             elif any(map(network.overlaps, _PRIVATE)):
-                wrong = "is not a public address; with private: true none is needed"
+                wrong = "is not a public range; with private: true, no ranges are needed"
             if wrong:
                 yield contradiction(("api", "authorizedRanges", index), f"{quote(each)} {wrong}")
 
@@ -68,7 +71,7 @@ class Api:
 class Admins:
     """The cluster's administrators, by their object IDs in Entra.
 
-    The account that runs `pulumi up` must be one of them; it is the only one if none is set.
+    The account that runs `pulumi up` must be one of them; by default, it is the only one.
 
     Args:
         groups: `az ad group show --group NAME --query id`.
@@ -82,7 +85,7 @@ class Admins:
 
     @property
     def by_kind(self) -> dict[Principal, tuple[str, ...]]:
-        """The administrators' IDs by their type in Azure."""
+        """The administrators' object IDs, by principal type in Azure."""
         return {
             "Group": self.groups,
             "User": self.users,
@@ -90,9 +93,9 @@ class Admins:
         }
 
     def contradictions(self, login: Login) -> Iterator[Contradiction]:
-        """Yield missing administrators, for login methods that do not identify the account."""
+        """Yield a problem if there are no administrators and the login method needs some."""
         if login != "azurecli" and not any(self.by_kind.values()):
-            text = f"is missing; with the login {login} it must contain that account's object ID"
+            text = f"is missing; with `login: {login}` it must contain that account's object ID"
             yield contradiction(("admins",), text, "login")
 
 
@@ -102,10 +105,10 @@ class Network:
 
     Args:
         addresses: Address range of the virtual network.
-        nodes: Address range of its subnet for nodes.
-        pods: Address range for pods, outside the network.
+        nodes: Address range of the subnet for nodes, within `addresses`.
+        pods: Address range for pods, outside the virtual network.
         services: Address range for Services.
-        subnet: The ID of an existing subnet, to use instead of the stack's network.
+        subnet: ID of an existing subnet to use instead of creating a virtual network.
     """
 
     addresses: Addresses = "10.40.0.0/16"
@@ -115,7 +118,7 @@ class Network:
     subnet: SubnetId | None = None
 
     def contradictions(self) -> Iterator[Contradiction]:
-        """Yield ranges that are too large, too small or overlap."""
+        """Yield ranges that are too large, too small, misplaced or overlapping."""
         fitting: dict[str, IPv4Network] = {}
         for name, (largest, smallest) in _PREFIXES.items():
             parsed = IPv4Network(getattr(self, name))

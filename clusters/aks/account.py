@@ -1,4 +1,4 @@
-"""Checks, with `az`, for problems with the account that would make AKS refuse a cluster."""
+"""Use `az` to check for problems with the account that would make AKS refuse a cluster."""
 
 import math
 from collections import defaultdict
@@ -19,18 +19,18 @@ from core.problem import Problem, meant, quote
 from core.process import CommandFailed
 
 _SPOT, _REGULAR = "lowPriorityCores", "cores"
-"""The quotas for spot nodes of all families, and for all other nodes."""
+"""The quotas for spot nodes of all VM families, and for regular nodes of all families."""
 _QUOTAS = "https://learn.microsoft.com/azure/quotas/per-vm-quota-requests"
 
 
 def problems(settings: AksSettings, account: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield problems with the account, as `az account show` prints it, and its subscription."""
+    """Yield problems with an account, as `az account show` prints it, and with its subscription."""
 
     def answer(question: Callable[[AksSettings], Iterator[Problem]]) -> list[Problem]:
         try:
             return [*question(settings)]
         except CommandFailed:
-            return []  # This account may not read it.
+            return []  # This account may not be allowed to read it.
 
     with ThreadPoolExecutor() as pool:
         admin = partial(_admin, user=account["user"])
@@ -39,7 +39,7 @@ def problems(settings: AksSettings, account: Mapping[str, Any]) -> Iterator[Prob
 
 
 def administrators(settings: AksSettings) -> Mapping[Principal, Sequence[str]]:
-    """Return the administrators' object IDs, by default the caller's. May raise `RunError`."""
+    """Return the administrators' object IDs, by default only the caller's, or raise `RunError`."""
     if any(settings.admins.by_kind.values()):
         return settings.admins.by_kind
     try:
@@ -60,7 +60,7 @@ def _caller(settings: AksSettings, user: Mapping[str, str]) -> tuple[Principal, 
 
 
 def _admin(settings: AksSettings, user: Mapping[str, str]) -> Iterator[Problem]:
-    """Yield a problem if the caller is not an administrator, as the cluster would refuse it."""
+    """Yield a problem if the caller is not an administrator: the cluster would reject it."""
     admins = settings.admins
     # Only directory readers may list a service principal's groups.
     if not any(admins.by_kind.values()) or (admins.groups and user["type"] != "user"):
@@ -80,12 +80,15 @@ def _registered(settings: AksSettings) -> Iterator[Problem]:
     states = {each["namespace"].lower(): each["registrationState"] for each in listed}
     for name in CONSTANTS["providers"]:
         if (state := states.get(name.lower(), "NotRegistered")) != "Registered":
-            text = f"has {name} as {state}; run `az provider register --namespace {name} --wait`"
+            text = (
+                f"has the resource provider {name} in the state {state}; run "
+                f"`az provider register --namespace {name} --wait`"
+            )
             yield Problem(f"{KEY}.subscription", text)
 
 
 def _region(settings: AksSettings) -> Iterator[Problem]:
-    """Yield a problem if Azure does not have the region."""
+    """Yield a problem if the region does not exist."""
     locations = [each["name"] for each in az(settings, "account", "list-locations")]
     if settings.location not in locations:
         text = f"{quote(settings.location)} is not listed by `az account list-locations`."
@@ -93,7 +96,7 @@ def _region(settings: AksSettings) -> Iterator[Problem]:
 
 
 def _subnet(settings: AksSettings) -> Iterator[Problem]:
-    """Yield problems with an existing subnet: a missing endpoint, overlaps with the cluster."""
+    """Yield problems with an existing subnet: a missing endpoint, or overlap with other ranges."""
     # https://learn.microsoft.com/azure/aks/concepts-network-ip-address-planning
     network = settings.network
     if network.subnet is None:
@@ -112,7 +115,7 @@ def _subnet(settings: AksSettings) -> Iterator[Problem]:
 
 
 def _sizes(settings: AksSettings) -> Iterator[Problem]:
-    """Yield sizes that are not available, and quotas (in total) that the pools would exceed."""
+    """Yield sizes that are not available, and quotas that the pools would exceed in total."""
     pools = node_pools(settings)
     sizes = {size: _sku(settings, size) for size in {pool.size for pool in pools.values()}}
     needed: dict[str, dict[str, int]] = defaultdict(dict)
@@ -120,7 +123,7 @@ def _sizes(settings: AksSettings) -> Iterator[Problem]:
     for name, pool in pools.items():
         key = "gpu.spot.fallback" if name == GPU_FALLBACK else name
         sku = sizes[pool.size]
-        refusal = "no such size is offered" if sku is None else _restriction(sku, pool.zones)
+        refusal = "Azure does not offer it there" if sku is None else _restriction(sku, pool.zones)
         if refusal and (pool.size, pool.zones) not in refused:
             refused.add((pool.size, pool.zones))
             text = f"{pool.size} is not available in {settings.location}: {refusal}; use another"
@@ -135,13 +138,13 @@ def _sizes(settings: AksSettings) -> Iterator[Problem]:
         limit, total = limits.get(quota.lower(), math.inf), sum(uses.values())
         if total > limit:
             *_, last = keys = [f"{key}.maxNodes" for key in uses]
-            text = f"may grow to {total} vCPUs of {quota}, whose quota in {settings.location} is "
-            text += f"{limit}; lower it ({', '.join(keys)}) or request more: {_QUOTAS}"
+            text = f"allows {total} vCPUs of {quota}, but the quota in {settings.location} is "
+            text += f"{limit}; lower {', '.join(keys)} or request more: {_QUOTAS}"
             yield Problem(f"{KEY}.{last}", text)
 
 
 def _sku(settings: AksSettings, size: str) -> Mapping[str, Any] | None:
-    """Return a size as offered in the cluster's region, or None if it is not."""
+    """Return Azure's description of a size in the cluster's region, or None if there is none."""
     listed: list[Mapping[str, Any]] = az(
         settings, "vm", "list-skus", "--all", "--resource-type", "virtualMachines",
         *("--location", settings.location, "--size", size),

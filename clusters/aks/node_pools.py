@@ -1,4 +1,4 @@
-"""The node pools of an AKS cluster, derived from its settings, and their properties for jobs."""
+"""The node pools that an AKS cluster's settings define, and the pools' properties for jobs."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -13,7 +13,7 @@ from clusters.nodes import GpuPool, NodePool
 from core.manifests import Manifest, owned
 
 GPU, GPU_FALLBACK = "gpu", "gpufallback"
-"""Names of the GPU pools: AKS accepts at most 12 characters from a-z and 0-9
+"""Names of the GPU pools; AKS accepts at most 12 characters from a-z and 0-9
 (https://learn.microsoft.com/azure/aks/create-node-pools#limitations)."""
 
 
@@ -44,7 +44,7 @@ def gpus(settings: AksSettings) -> GpuPool | None:
         settings.gpu.pool(driver=driver, device_plugin=by_aks),
         min_nodes=sum(each.min_nodes for each in pools),
         max_nodes=sum(each.max_nodes for each in pools),
-        # The labels that all nodes have: spot nodes have one more label and taint than others.
+        # The labels that all nodes have in common: spot nodes have an additional label and taint.
         labels=pools[-1].all_labels,
         fallback=len(pools) > 1,
         # The CUDA version of a driver that the user installs is unknown.
@@ -53,7 +53,7 @@ def gpus(settings: AksSettings) -> GpuPool | None:
 
 
 def pools(settings: AksSettings) -> tuple[NodePool, ...]:
-    """Return all pools; all of their nodes are billed by the hour."""
+    """Return all pools, for cost estimates and scheduling; their nodes are billed by the hour."""
     return tuple(
         NodePool(
             name=name,

@@ -15,7 +15,7 @@ from clusters.azure.resources import AzureCluster
 
 
 def subnet_of(azure: AzureCluster, settings: Network) -> Input[str]:
-    """Return the ID of the existing subnet for nodes, or declare a network with one."""
+    """Return the ID of the nodes' subnet, which is declared unless the settings name one."""
     if settings.subnet is not None:
         return settings.subnet
     name = azure.cluster_name
@@ -52,7 +52,10 @@ def managed_cluster(
     *,
     after: Resource,
 ) -> aks.ManagedCluster:
-    """Declare the cluster and its system pool, `after` the role of its identity, `control`."""
+    """Declare the cluster and its system pool.
+
+    `control` is the ID of the cluster's identity, `after` the assignment of that identity's role.
+    """
     system = {
         **CONSTANTS["system"],
         **({} if settings.cpu is None else CONSTANTS["critical"]),
@@ -93,13 +96,13 @@ def managed_cluster(
             "scale_down_unneeded_time": idle,
             "scale_down_delay_after_add": idle,
             "skip_nodes_with_local_storage": "false",
-            # For `node_pools.priorities`. AKS's default is random; it is untested whether AKS
-            # returns to it when the expander is left out later.
+            # For `node_pools.priorities`. AKS's default is `random`; whether AKS reverts to it
+            # when this is later omitted is untested.
             **({"expander": "priority"} if falls_back else {}),
         },
         # AKS requires one.
         agent_pool_profiles=[system],
-        # After a refresh it lists all pools in any order, but an update would send only this one.
+        # After a refresh, the list contains all pools in any order, but an update sends only this.
         **azure.placed(after, ignore_changes=["agentPoolProfiles"]),
     )
     aks.MaintenanceConfiguration(

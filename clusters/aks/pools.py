@@ -29,9 +29,9 @@ class OsDisk:
     """A node's disk, for images and pods' files.
 
     Args:
-        type: Ephemeral is on the machine itself: faster, free, and no larger than its cache or
-            temporary disk. Managed is a separate disk, billed extra.
-        gib: Size in GiB; the CUDA image alone takes 10.
+        type: An Ephemeral disk is on the host: faster, free of charge, and no larger than the VM's
+            cache or temporary disk. A Managed disk is separate and billed extra.
+        gib: Size in GiB; the CUDA image alone takes 10 GiB.
     """
 
     type: Literal["Managed", "Ephemeral"] = "Managed"
@@ -42,13 +42,13 @@ class OsDisk:
 class Fallback:
     """Regular nodes that the autoscaler creates if Azure has no spot nodes available.
 
-    All other settings are those of the spot nodes.
+    All other settings are the same as for the spot nodes.
 
     Args:
-        size: Size of each node, with the same number of GPUs; by default that of the spot nodes.
+        size: Size of each node, with as many GPUs as a spot node; by default the spot nodes' size.
         min_nodes: Minimum number of nodes; 0 costs nothing while spot nodes are available.
-        max_nodes: Maximum number of nodes; by default that of the spot nodes.
-        zones: Zones of the region that the nodes are spread over; by default the spot nodes'.
+        max_nodes: Maximum number of nodes; by default the same as for the spot nodes.
+        zones: Availability zones to spread the nodes over; by default the spot nodes' zones.
     """
 
     size: Size | None = None
@@ -75,19 +75,19 @@ class Spot:
 
     @property
     def dollars(self) -> Decimal | None:
-        """The maximum price of a node per hour, or None if there is no limit."""
+        """The maximum price of a node, in US dollars per hour, or None if there is no limit."""
         return None if self.max_price == -1 else Decimal(str(self.max_price))
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class SystemPool:
-    """The nodes for the cluster's own pods, and if there is no pool `cpu`, for the operator.
+    """Nodes for the cluster's own pods and, if there is no pool `cpu`, for the operator and jobs.
 
     Args:
         size: Size of each node.
         min_nodes: Minimum number of nodes; AKS requires at least one.
         max_nodes: Maximum number of nodes.
-        zones: Zones of the region that the nodes are spread over.
+        zones: Availability zones to spread the nodes over.
         os_disk: Disk of each node.
     """
 
@@ -102,11 +102,11 @@ class SystemPool:
     os_disk: OsDisk = OsDisk()
 
     def contradictions(self) -> Iterator[Contradiction]:
-        """Yield problems with the nodes' size and bounds."""
+        """Yield problems with the nodes' size and the minimum and maximum number of nodes."""
         # https://learn.microsoft.com/azure/aks/use-system-pools#system-and-user-node-pools
         count, wrong = cores(self.size), ""
         if self.size.startswith("Standard_B"):
-            wrong = "is not allowed; AKS accepts no B-series sizes for system nodes"
+            wrong = "is not allowed; AKS does not accept B-series sizes for system nodes"
         elif count is not None and count < 4:
             wrong = f"has {count} vCPUs; AKS requires at least 4 for system nodes"
         if wrong and self.KEY == "system":
@@ -117,10 +117,10 @@ class SystemPool:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class CpuPool(SystemPool):
-    """Nodes for the operator and for jobs without GPUs, which then do not run on `system`.
+    """Nodes for the operator and for jobs without GPUs, instead of the pool `system`.
 
     Args:
-        min_nodes: Minimum number of nodes; at least one, for the operator.
+        min_nodes: Minimum number of nodes; the operator needs at least one.
     """
 
     KEY = "cpu"
@@ -136,11 +136,11 @@ class AksGpuNodes(GpuNodes):
     Args:
         min_nodes: Minimum number of nodes; 0 costs nothing while no job needs a node.
         max_nodes: Maximum number of nodes.
-        spot: Spot nodes, which Azure may evict; by default the nodes are regular ones.
-        driver: The party that installs NVIDIA's driver. `aks`: AKS, while Slipway installs the
-            device plugin. `gpu-operator`: NVIDIA's GPU operator, which you install and which
-            includes the device plugin; AKS installs no driver.
-        zones: Zones of the region that the nodes are spread over.
+        spot: Use spot nodes, which Azure may evict; by default the nodes are regular ones.
+        driver: What installs NVIDIA's driver. `aks`: AKS installs it, and Slipway installs the
+            device plugin. `gpu-operator`: NVIDIA's GPU operator, which you install, installs both
+            the driver and the device plugin.
+        zones: Availability zones to spread the nodes over.
         os_disk: Disk of each node.
     """
 
@@ -199,8 +199,8 @@ class AksGpuNodes(GpuNodes):
             alike = ", ".join(size for size, gpus in GPUS.items() if gpus == count)
             yield contradiction(
                 (*where, "size"),
-                f"{quote(fallback.size)} is not allowed; replicas of a job may run on either, so a "
-                f"node must have as many GPUs as one of size {self.size}: {count}. Known sizes "
+                f"{quote(fallback.size)} is not allowed; a job's replicas can run on either pool, "
+                f"so its nodes must have as many GPUs as {self.size}: {count}. Known sizes "
                 f"with that many: {alike}",
                 "gpu.size",
             )

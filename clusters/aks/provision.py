@@ -1,4 +1,4 @@
-"""Declares an AKS cluster with its services, and role assignments in place of passwords."""
+"""Declare an AKS cluster with its services, and role assignments instead of passwords."""
 
 import base64
 import uuid
@@ -21,7 +21,7 @@ from core import tokens
 
 
 def provision(settings: AksSettings) -> Cluster:
-    """Declare all resources on Azure, and return the cluster."""
+    """Declare all Azure resources for a cluster, and return the cluster."""
     checks.before_update(
         settings,
         "azure",
@@ -34,8 +34,8 @@ def provision(settings: AksSettings) -> Cluster:
 
     azure = AzureCluster(tokens.AKS, settings)
     subnet = nodes.subnet_of(azure, settings.network)
-    # AKS itself creates the nodes' identity: if it were created here, AKS would refuse the cluster
-    # until the identity's roles are in effect everywhere.
+    # AKS itself creates the nodes' identity. If it were created here, AKS would refuse the cluster
+    # until the identity's role assignments had taken effect everywhere.
     control, jobs = (
         managedidentity.UserAssignedIdentity(name, resource_name_=name, **azure.placed())
         for name in (f"{settings.name}-control", f"{settings.name}-jobs")
@@ -97,8 +97,8 @@ def provision(settings: AksSettings) -> Cluster:
         gpus=node_pools.gpus(settings),
         objects=priorities,
         store=f"abfs://artifacts@{settings.storage_name}.dfs.core.windows.net/slipway",
-        # AKS gives a pod with that label a token for its service account's identity. adlfs, which
-        # copies a job's `outputs`, uses it to log in without a key
+        # AKS gives pods with this label a token for their service account's identity. adlfs, which
+        # copies a job's `outputs`, authenticates with it, without a key
         # (https://github.com/fsspec/adlfs#setting-credentials).
         identity=JobIdentity(
             annotations={"azure.workload.identity/client-id": jobs.client_id},
@@ -118,7 +118,7 @@ def _grant(  # noqa: PLR0913  # principal, role and scope
     kind: Principal = "ServicePrincipal",
 ) -> authorization.RoleAssignment:
     """Assign a role for the resource with ID `scope` to a principal, given by its object ID."""
-    # An assignment's name is a UUID, which is derived so that no assignment is created twice.
+    # An assignment's name is a UUID, derived from its parts so that none is created twice.
     named = uuid.uuid5(uuid.NAMESPACE_URL, f"{azure.subscription}/{azure.group_name}/{name}")
     definition = f"providers/Microsoft.Authorization/roleDefinitions/{CONSTANTS['roles'][role]}"
     return authorization.RoleAssignment(
@@ -136,7 +136,7 @@ def _grant(  # noqa: PLR0913  # principal, role and scope
 def _kubeconfig(
     azure: AzureCluster, cluster: aks.ManagedCluster, *, admin: bool
 ) -> pulumi.Output[str]:
-    """Return the kubeconfig that AKS lists: for your login, or the administrator's."""
+    """Return the kubeconfig from AKS: the one for Entra logins, or the local administrator's."""
     which = {
         "resource_group_name": azure.group_name,
         # Derived from the cluster's ID, which is known once the cluster exists.

@@ -1,4 +1,4 @@
-"""The services of an AKS cluster: registry, storage account, diagnostic logs, budget."""
+"""The Azure services that an AKS cluster uses: registry, storage, diagnostic logs and budget."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ from clusters.azure.resources import AzureCluster
 
 
 def registry(azure: AzureCluster, settings: AksSettings) -> containerregistry.Registry:
-    """Declare the registry, which accepts Entra logins but no passwords."""
+    """Declare the container registry, which accepts Entra logins but not passwords."""
     return containerregistry.Registry(
         azure.cluster_name,
         registry_name=settings.registry_name,
@@ -31,7 +31,10 @@ def registry(azure: AzureCluster, settings: AksSettings) -> containerregistry.Re
 def storage_account(
     azure: AzureCluster, settings: AksSettings, subnet: Input[str], containers: Iterable[str]
 ) -> tuple[storage.StorageAccount, Mapping[str, storage.BlobContainer]]:
-    """Declare the account and its containers, open to the nodes and the API server's ranges."""
+    """Declare the storage account and its containers, and return both.
+
+    Only the nodes and the ranges that can reach the API server have access.
+    """
     account = storage.StorageAccount(
         azure.cluster_name,
         account_name=settings.storage_name,
@@ -70,7 +73,7 @@ def storage_account(
 
 
 def diagnostic_logs(azure: AzureCluster, settings: Logs, **resources: Input[str]) -> None:
-    """Declare the logs to keep for the resources `cluster`, `registry` and `blobs`, given by ID."""
+    """Declare which logs to keep for the resource IDs `cluster`, `registry` and `blobs`."""
     workspace = operationalinsights.Workspace(
         azure.cluster_name,
         workspace_name=f"slipway-{azure.cluster_name}",
@@ -85,7 +88,7 @@ def diagnostic_logs(azure: AzureCluster, settings: Logs, **resources: Input[str]
             name="slipway",
             resource_uri=resource,
             workspace_id=workspace.id,
-            # Dedicated tables, whose columns are documented.
+            # Dedicated tables have documented columns.
             log_analytics_destination_type="Dedicated",
             logs=[{"category": each, "enabled": True} for each in CONSTANTS["logs"][name]],
             opts=azure.options(),
@@ -111,13 +114,13 @@ def budget(azure: AzureCluster, settings: Budget, groups: Sequence[str]) -> None
             }
             for kind, percent in CONSTANTS["alerts"]
         },
-        # It must begin in the month in which it is created; later changes do not matter.
+        # A budget must begin in the month of its creation; later changes do not matter.
         opts=azure.options(ignore_changes=["timePeriod"]),
     )
 
 
 def _firewall(ranges: Sequence[str]) -> Iterator[str]:
-    """Yield the ranges for the storage account's firewall, which accepts neither /31 nor /32."""
+    """Yield the ranges for a storage firewall, with addresses in place of each /31 and /32."""
     # https://learn.microsoft.com/azure/storage/common/storage-network-security-limitations
     for each in ranges:
         network = IPv4Network(each)

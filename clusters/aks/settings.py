@@ -1,4 +1,4 @@
-"""The settings of the kind `aks` below `slipway:cluster`, except those of its node pools."""
+"""The settings under `slipway:cluster` for the kind `aks`, except those for its node pools."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -43,8 +43,8 @@ class Storage:
 
     Args:
         name: Unique across Azure; by default derived from the subscription and the resource group.
-        redundancy: Number and location of the data's copies.
-        retention_days: Days for which deleted data can be restored.
+        redundancy: How many copies of the data Azure keeps, and where.
+        retention_days: Number of days for which deleted data can be restored.
     """
 
     name: Annotated[str, text_field("storage")] | None = None
@@ -56,11 +56,11 @@ class Storage:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Logs:
-    """Diagnostic logs of the control plane, the registry and the storage account.
+    """Diagnostic logs from the control plane, the registry and the storage account.
 
     Args:
-        retention_days: Days to keep the logs; 30 days cost nothing beyond the ingestion.
-        daily_gib: Maximum GiB to ingest per day; -1 for no limit.
+        retention_days: Number of days to keep the logs; the first 30 are free of charge.
+        daily_gib: Maximum number of GiB to ingest per day; -1 for no limit.
     """
 
     retention_days: Annotated[int, Field(ge=30, le=730)] = 30
@@ -69,11 +69,11 @@ class Logs:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Budget:
-    """A monthly budget that triggers emails. It stops nothing.
+    """A monthly budget that triggers emails but does not stop anything.
 
     Args:
         amount: Amount in the subscription's currency, for all of the stack's resources.
-        emails: Recipients of an email at 80% and 100%, and at a forecast above 100%.
+        emails: Recipients of emails when 80% or 100% is spent, or more than 100% is forecast.
     """
 
     amount: Amount
@@ -85,23 +85,23 @@ class AksSettings(AzureSettings):
     """An AKS cluster with its services.
 
     Args:
-        subscription: The subscription that is billed: `az account show --query id`.
+        subscription: ID of the subscription to bill: `az account show --query id`.
         location: The region for all resources.
         resource_group: Group for all resources except the nodes; by default `slipway-<name>`.
-        kubernetes_version: Kubernetes version; by default AKS's.
+        kubernetes_version: Kubernetes version; by default AKS's default.
         tier: Control plane tier. Free has no uptime SLA.
         api: Access to the API server.
         admins: The cluster's administrators; by default the account that runs `pulumi up`.
         network: The cluster's address ranges.
         system: The nodes for the cluster's own pods.
-        cpu: Nodes for jobs without GPUs; if not set, those run on the `system` nodes.
+        cpu: Nodes for jobs without GPUs; if not set, those jobs run on the `system` nodes.
         gpu: Nodes with GPUs; `false` for none.
         idle_minutes: Minutes after which a node that no pod needs is removed.
         registry: The container registry for job images.
         storage: The storage account for data and artifacts.
         logs: Diagnostic logs.
         budget: A monthly budget that triggers emails; `false` for none.
-        production: Whether everything is protected from deletion.
+        production: Protect all resources from deletion.
     """
 
     kubernetes_version: Annotated[str, text_field("version")] | None = None
@@ -133,7 +133,7 @@ class AksSettings(AzureSettings):
 
     @property
     def node_group(self) -> str:
-        """The resource group that AKS creates for the nodes, their disks and addresses."""
+        """The resource group that AKS creates for the nodes, their disks and IP addresses."""
         return f"{self.group}-nodes"
 
     @property

@@ -1,1 +1,1 @@
-"""Modules that the kinds `aks` and `azure-stack` share."""
+"""Modules shared by the cluster kinds `aks` and `azure-stack`."""

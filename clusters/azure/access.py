@@ -1,8 +1,8 @@
 """The resource `slipway:clusters:Access`, which waits until a cluster admits this account.
 
-Inputs: `name`, `kubeconfig` and `advice`, a sentence on what to do if it does not. Further
-inputs are for previews: `fixed`, settings by key that replace the cluster if changed; `left`,
-settings that an existing cluster keeps; `byHand`, how to change those manually.
+Inputs: `name`, `kubeconfig` and `advice`, a sentence on what to do if access is denied. The others
+are for previews: `fixed`, a map of settings that replace the cluster if changed; `left`, a map of
+settings that are not changed in an existing cluster; `byHand`, how to change those manually.
 """
 
 from core import kube
@@ -12,28 +12,28 @@ from core.rollout import not_ready_on_errors
 from core.wait import NotYet, until
 
 LIMIT_SECONDS = 600
-"""Seconds that Azure may take to apply a new role everywhere
+"""Seconds that Azure may need for a role assignment to take effect
 (https://learn.microsoft.com/azure/role-based-access-control/troubleshooting)."""
 _POLL_SECONDS = 5.0
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
 class AccessHandler(Handler):
-    """Waits until this account may create namespaces; an `up` without changes does not check."""
+    """Waits until this account is allowed to create namespaces; skipped if nothing changed."""
 
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
-        """Return the changes, and report those that replace the cluster or have no effect."""
+        """Return changes, and report those that replace the cluster or have no effect on it."""
         if changed := _changed(state, inputs, "fixed"):
             context.info(
-                f"the cluster will be replaced: {changed}. All pods stop, volumes are lost, and "
-                "jobs train again"
+                f"the cluster will be replaced: {changed}. All pods are stopped, volumes are lost, "
+                "and jobs train again"
             )
         elif changed := _changed(state, inputs, "left"):
             context.info(f"not changed in the existing cluster: {changed}. {inputs['byHand']}")
         return super().diff(state, inputs, context)
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Wait for access. A timeout error contains the cluster's last response and the advice."""
+        """Wait for access. A timeout error contains the last response and the input `advice`."""
         until(
             lambda: _require(inputs["kubeconfig"]),
             LIMIT_SECONDS,
@@ -56,11 +56,11 @@ def _changed(state: Properties, inputs: Properties, kind: str) -> str:
 
 
 def _require(kubeconfig: str) -> None:
-    """Check that this account may create namespaces in the cluster.
+    """Check that this account is allowed to create namespaces in the cluster.
 
     Raises:
-        NotYet: It may not, or the cluster is not responding.
-        kubernetes.config.ConfigException: Login is impossible, so waiting would not help.
+        NotYet: The account is not allowed to yet, or the cluster is not responding.
+        kubernetes.config.ConfigException: Logging in is impossible, so waiting would not help.
     """
     review = {
         "apiVersion": "authorization.k8s.io/v1",
@@ -71,4 +71,4 @@ def _require(kubeconfig: str) -> None:
     with not_ready_on_errors():
         answer = kube.ask(kube.connect(kubeconfig), request, limit=15)
     if not answer.get("status", {}).get("allowed"):
-        raise NotYet("it responds, but this account may not create namespaces in it yet")
+        raise NotYet("it responds, but this account is not allowed to create namespaces in it yet")

@@ -1,4 +1,4 @@
-"""Checks before an update (placeholders, programs, login) and after a destroy (remains)."""
+"""Check placeholders, programs and the login before an update, and leftovers after a destroy."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from core.process import CommandFailed, run
 
 KEY = "slipway:cluster"
 _MARKED = re.compile(r"(\w+): \[?(.+?)\]? # yours: (.+)")
-"""A line in stacks/*.yaml with a placeholder: its key, the value, and the value to set."""
+"""Matches a line in stacks/*.yaml with a placeholder: the key, the value, and what to set."""
 _TOOLS = {
     "az": "install the Azure CLI, https://learn.microsoft.com/cli/azure/install-azure-cli, and log "
     "in: az login",
@@ -33,11 +33,11 @@ def before_update(
     pushes: bool = False,
     account: Callable[[Mapping[str, Any]], Iterable[Problem]] = lambda _: (),
 ) -> None:
-    """Raise `pulumi.RunError` with all problems in an update; in a preview only warn.
+    """Raise `pulumi.RunError` with all problems that an update would have; in a preview, only warn.
 
-    `template` is the settings' stack in stacks/; `pushes` is true if images are pushed with the
-    Azure CLI's login. `account` returns problems with an account, as `az account show` prints it,
-    and is called only if there are no others.
+    `template` is the stack in stacks/ whose placeholders to look for. `pushes` is true if images
+    are pushed with the Azure CLI's login. `account` returns problems with the account that
+    `az account show` printed; it is called only if there are no other problems.
     """
     problems = [*placeholders(settings, template), *missing(settings, pushes=pushes)]
     if not problems and settings.login == "azurecli" and not settings.admin_kubeconfig:
@@ -47,17 +47,17 @@ def before_update(
     lines = "".join(f"\n  {each}" for each in problems)
     if not pulumi.runtime.is_dry_run():
         raise pulumi.RunError(
-            f"nothing was changed, because a cluster on Azure needs the following:{lines}\n"
+            f"nothing was changed, because a cluster on Azure requires the following:{lines}\n"
             f"Correct Pulumi.{pulumi.get_stack()}.yaml, install what is missing, and run the "
             "command again."
         )
-    show_in_summary(f"`up` will fail because of this:{lines}", pulumi.log.warn)
+    show_in_summary(f"`up` will fail for these reasons:{lines}", pulumi.log.warn)
 
 
 def login(
     settings: AzureSettings, account: Callable[[Mapping[str, Any]], Iterable[Problem]]
 ) -> Iterator[Problem]:
-    """Yield problems with the account that is logged in, or a missing login."""
+    """Yield a problem if nobody is logged in, or else problems with the current account."""
     try:
         shown = az(settings, "account", "show")
     except CommandFailed as error:
@@ -67,12 +67,12 @@ def login(
         return
     if settings.tenant is not None and settings.tenant.lower() != shown["tenantId"].lower():
         text = f"{settings.tenant} is not the subscription's tenant, {shown['tenantId']}"
-        yield Problem(f"{KEY}.tenant", f"{text}; set that one, or another subscription")
+        yield Problem(f"{KEY}.tenant", f"{text}; set that tenant, or a different subscription")
     yield from account(shown)
 
 
 def placeholders(settings: AzureSettings, template: str) -> Iterator[Problem]:
-    """Yield each value that is still a template's placeholder, with the value to set."""
+    """Yield each setting that still has a placeholder as its value, and what to replace it with."""
     text = (CHECKOUT / "stacks" / f"{template}.yaml").read_text(encoding="utf-8")
     marked = {(key, value): own for key, value, own in _MARKED.findall(text)}
     for path, value in _texts(to_jsonable_python(settings, by_alias=True)):
@@ -83,7 +83,7 @@ def placeholders(settings: AzureSettings, template: str) -> Iterator[Problem]:
 
 
 def missing(settings: AzureSettings, *, pushes: bool) -> Iterator[Problem]:
-    """Yield the required programs that are not on PATH, and how to install them."""
+    """Yield each required program that is not on PATH, with how to install it."""
     logs_in = not settings.admin_kubeconfig
     needed = {"az": pushes or (logs_in and settings.login == "azurecli"), "kubelogin": logs_in}
     for name, is_needed in needed.items():
@@ -92,7 +92,7 @@ def missing(settings: AzureSettings, *, pushes: bool) -> Iterator[Problem]:
 
 
 def remains(settings: AzureSettings, stack: str) -> Remains:  # noqa: ARG001 (every kind's shape)
-    """Return the remains of a destroyed stack, or a note that `az` could not list them."""
+    """Return what a destroyed stack left on Azure, or a note that `az` could not list it."""
     kind = "resource groups" if settings.own_groups else "Azure resources"
     try:
         return {kind: [*_left(settings)]}
@@ -102,7 +102,7 @@ def remains(settings: AzureSettings, stack: str) -> Remains:  # noqa: ARG001 (ev
 
 
 def _left(settings: AzureSettings) -> Iterator[str]:
-    """Yield the stack's existing groups, or the resources with its tag in a foreign group."""
+    """Yield the stack's remaining groups or, in an existing group, its remaining resources."""
     for group in settings.own_groups:
         if az(settings, "group", "exists", "--name", group):
             command = f"az group delete --name {group} --subscription {settings.subscription}"

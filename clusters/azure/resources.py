@@ -1,4 +1,4 @@
-"""Resources for both Azure kinds: the component, the resource group, locks, the kubeconfig."""
+"""Resources for both Azure kinds: component, resource group, locks and kubeconfig."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,9 +20,9 @@ from images.resource import helper_images
 class AzureCluster(pulumi.ComponentResource):
     """The parent of all Azure resources of one cluster, with the settings that they share.
 
-    Names are passed as text rather than as outputs of other resources, so that a preview shows
-    them. Each resource depends on `group` and on its other prerequisites. `timeout` is the default
-    for all resources; if not set, Pulumi's.
+    Names are passed as strings rather than as other resources' outputs, so that previews show them.
+    Each resource depends on `group` and on its other prerequisites. `timeout` is the default for
+    all resources; if it is None, Pulumi's default applies.
     """
 
     def __init__(self, token: str, settings: AzureSettings, timeout: str | None = None) -> None:
@@ -41,7 +41,7 @@ class AzureCluster(pulumi.ComponentResource):
             metadata_host=settings.metadata_host,
             disable_instance_discovery=None if settings.metadata_host is None else True,
         )
-        # The children inherit both.
+        # Child resources inherit both options.
         opts = pulumi.ResourceOptions(providers=[self.provider], protect=settings.production)
         super().__init__(token, settings.name, None, opts)
         self.group: list[resources.ResourceGroup] = []
@@ -56,7 +56,7 @@ class AzureCluster(pulumi.ComponentResource):
         timeout: str | None = None,
         **more: Any,
     ) -> pulumi.ResourceOptions:
-        """Return a resource's options; a change to a `fixed` property replaces the resource."""
+        """Return a resource's options. A change to a property in `fixed` replaces the resource."""
         limit = self.timeout if timeout is None else timeout
         return pulumi.ResourceOptions(
             parent=self,
@@ -68,15 +68,15 @@ class AzureCluster(pulumi.ComponentResource):
         )
 
     def grouped(self, *after: pulumi.Resource, **options: Any) -> dict[str, Any]:
-        """Return the arguments for a resource in the group; the parameters are as for `options`."""
+        """Return arguments for a resource in the group; the parameters are those of `options`."""
         return {"resource_group_name": self.group_name, "opts": self.options(*after, **options)}
 
     def placed(self, *after: pulumi.Resource, **options: Any) -> dict[str, Any]:
-        """Return the same for a resource with a location and tags."""
+        """Return arguments for a resource in the group that also has a location and tags."""
         return {**self.grouped(*after, **options), "location": self.location, "tags": self.tags}
 
     def lock(self, scope: pulumi.Input[str]) -> None:
-        """Declare a lock that keeps Pulumi and other tools from deleting the resource `scope`."""
+        """Declare a lock that stops any tool from deleting the resource with the ID `scope`."""
         authorization.ManagementLockByScope(
             self.cluster_name,
             lock_name="slipway-production",
@@ -99,10 +99,11 @@ def connected(  # noqa: PLR0913  # access, prerequisites and properties
     after: Sequence[pulumi.Resource],
     **facts: Any,
 ) -> Cluster:
-    """Return the cluster, with these `facts`, once it responds and admits this account.
+    """Return the cluster, whose resources wait until it responds and admits this account.
 
-    `listed` is the kubeconfig from Azure, the administrator's if `adminKubeconfig` is set;
-    `identifier` identifies the cluster whatever its kubeconfig; `advice` is for `AccessHandler`.
+    `listed` is the kubeconfig from Azure, the administrator's if `adminKubeconfig` is set.
+    `identifier` identifies the cluster even if its kubeconfig changes. `advice` is an input of
+    `AccessHandler`. `facts` are further arguments for `Cluster`.
     """
     text = listed
     if not settings.admin_kubeconfig:
@@ -118,7 +119,7 @@ def connected(  # noqa: PLR0913  # access, prerequisites and properties
     provider = pulumi_kubernetes.Provider(
         azure.cluster_name,
         kubeconfig=text,
-        # It stays the same if the cluster's kubeconfig changes.
+        # Stays the same if the cluster's kubeconfig changes.
         cluster_identifier=f"{azure.subscription}/resourceGroups/{azure.group_name}/{identifier}",
         opts=pulumi.ResourceOptions(depends_on=[access, *images]),
     )
@@ -126,20 +127,20 @@ def connected(  # noqa: PLR0913  # access, prerequisites and properties
 
 
 def logging_in(text: str, login: Login, tenant: str | None = None) -> str:
-    """Convert a kubeconfig, as Azure lists it in the format `exec`, to another login method.
+    """Convert a kubeconfig from Azure, in the format `exec`, to the login method `login`.
 
-    Azure's default waits until you enter a code in a browser, which `pulumi up` can't do. `tenant`
-    replaces the login's (https://azure.github.io/kubelogin/cli/convert-kubeconfig.html).
+    Azure's default method waits until you enter a code in a browser, which `pulumi up` can't do.
+    `tenant` overrides the login's (https://azure.github.io/kubelogin/cli/convert-kubeconfig.html).
 
     Raises:
-        pulumi.RunError: A user in it has another login method, or kubelogin can't convert it.
+        pulumi.RunError: The kubeconfig contains a different method, or kubelogin can't convert it.
     """
     for user in yaml.safe_load(text)["users"]:
         if others := ", ".join(sorted(user["user"].keys() - {"exec"})):
             raise pulumi.RunError(
                 f"the kubeconfig for {user['name']} contains {others}, not only kubelogin: does "
-                "the cluster lack Entra, or are its local accounts enabled? To use those, set "
-                "adminKubeconfig: true"
+                "the cluster lack Entra, or are its local accounts enabled? To use a local "
+                "account, set adminKubeconfig: true"
             )
     with TemporaryDirectory(prefix="slipway-") as directory:
         file = Path(directory, "kubeconfig")

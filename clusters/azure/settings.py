@@ -1,4 +1,4 @@
-"""The settings that both Azure kinds share. In a stack's YAML, keys are camelCase."""
+"""Settings shared by both Azure kinds. In a stack's YAML, their keys are camelCase."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +16,7 @@ from core.validation import Consistent
 
 
 def parsed(parse: Callable[[str], object], takes: str) -> AfterValidator:
-    """Return a validator that parses and normalizes a string, or fails with the text `takes`."""
+    """Return a validator that normalizes a string with `parse`, or fails with the text `takes`."""
 
     def check(text: str) -> str:
         try:
@@ -28,7 +28,7 @@ def parsed(parse: Callable[[str], object], takes: str) -> AfterValidator:
 
 
 def resource_id(kind: str, takes: str) -> Any:
-    """Return a field for the ID of a resource of the type `kind`, in a resource group."""
+    """Return a field for the ID of a resource of the type `kind` in a resource group."""
     provider, collection = kind.split("/", 1)
     names = f"{re.escape(provider)}/{collection.replace('/', '/[^/]+/')}/[^/]+"
     group = "/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]+"
@@ -38,12 +38,12 @@ def resource_id(kind: str, takes: str) -> Any:
 
 text_field = texts(__file__)
 DISTINCT = AfterValidator(lambda values: tuple(dict.fromkeys(values)))
-"""A validator that removes repeated items from a list."""
+"""A validator that removes duplicates from a list."""
 Guid = Annotated[str, text_field("guid")]
 Size = Annotated[str, text_field("size")]
 Reference = Annotated[str, text_field("image")]
 TagKey = Annotated[str, text_field("tag")]
-TagValue = Annotated[str, Field(max_length=256, description="text of at most 256 characters")]
+TagValue = Annotated[str, Field(max_length=256, description="a string of at most 256 characters")]
 # Azure accepts at most 50, and two are Slipway's.
 Tags = Annotated[dict[TagKey, TagValue], Field(max_length=48, description="at most 48 tags")]
 Login = Literal["azurecli", "workloadidentity", "spn", "msi"]
@@ -55,13 +55,13 @@ class GpuNodes:
 
     Args:
         size: Size of each node.
-        gpus_per_node: `nvidia.com/gpu` per node, if its size is not in clusters/azure/sizes.yaml.
+        gpus_per_node: GPUs per node, if its size is not listed in clusters/azure/sizes.yaml.
         labels: Labels in addition to Slipway's.
         taints: Taints that repel other pods.
     """
 
     KNOWN: ClassVar[Mapping[str, int]]
-    """`nvidia.com/gpu` per node, by the sizes in sizes.yaml."""
+    """The number of `nvidia.com/gpu` per node for each size in sizes.yaml."""
     OWN_LABEL: ClassVar[str]
     """The key of the label that Slipway sets only on these nodes."""
 
@@ -74,27 +74,27 @@ class GpuNodes:
 
     @property
     def per_node(self) -> int:
-        """`nvidia.com/gpu` per node."""
+        """The number of `nvidia.com/gpu` per node."""
         return self.KNOWN[self.size] if self.gpus_per_node is None else self.gpus_per_node
 
     @property
     def azure_taints(self) -> tuple[Taint, ...]:
-        """The taints that Azure sets on the nodes, plus labels with the same keys and values."""
+        """The taints that Azure sets on the nodes, along with labels with the same keys."""
         return ()
 
     @property
     def all_labels(self) -> dict[str, str]:
-        """The labels on the nodes, including Slipway's, which only these nodes have."""
+        """The labels on the nodes, including Slipway's own, which no other nodes have."""
         by_azure = {each.key: each.value for each in self.azure_taints}
         return {self.OWN_LABEL: "gpu", **by_azure, **self.labels}
 
     @property
     def all_taints(self) -> tuple[Taint, ...]:
-        """The taints on the nodes, including Azure's, which would otherwise show as drift."""
+        """The taints on the nodes, including Azure's, which otherwise would appear as drift."""
         return (*self.taints, *self.azure_taints)
 
     def contradictions(self) -> Iterator[Contradiction]:
-        """Yield problems with the size, the bounds and the taints of nodes with GPUs."""
+        """Yield problems with the size, number and taints of the GPU nodes."""
         size, listed, configured = self.size, self.KNOWN.get(self.size), self.gpus_per_node
         count = ("gpu", "gpusPerNode")
         if why := unfit(size):
@@ -109,15 +109,15 @@ class GpuNodes:
         if not any(taint.effect in {"NoSchedule", "NoExecute"} for taint in self.taints):
             yield contradiction(
                 ("gpu", "taints"),
-                "need one with the effect NoSchedule or NoExecute: otherwise pods without GPUs "
-                "would occupy expensive nodes",
+                "must include a taint with the effect NoSchedule or NoExecute: otherwise pods "
+                "without GPUs would occupy expensive nodes",
             )
         if len({(each.key, each.effect) for each in self.taints}) < len(self.taints):
-            text = "has two with the same key and effect, but a node can have only one; remove one"
+            text = "must not contain two taints with the same key and effect; remove one"
             yield contradiction(("gpu", "taints"), text)
 
     def pool(self, *, driver: str, device_plugin: bool) -> GpuPool:
-        """Return the pool's properties for jobs; the arguments are those of `GpuPool`."""
+        """Return the pool's properties for jobs; the arguments are fields of `GpuPool`."""
         return GpuPool(
             per_node=self.per_node,
             min_nodes=self.min_nodes,
@@ -144,16 +144,16 @@ class Images(image_registry.Images):
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class AzureSettings(Consistent):
-    """The settings that both Azure kinds share; each kind's class describes the rest.
+    """The settings that both Azure kinds share; each kind's class adds its own.
 
     Args:
         name: The cluster's name, from which other names are derived.
-        tenant: The subscription's Entra tenant; a login to another one is refused. By default
-            the login's.
+        tenant: The subscription's Entra tenant, by default the login's. A login to a different
+            tenant is refused.
         images: Prebuilt images that the nodes can pull.
         tags: Tags for all resources that support them, in addition to Slipway's.
-        login: The kubelogin login method, wherever the kubeconfig is used.
-        admin_kubeconfig: Use the cluster's local administrator, who is not in Entra.
+        login: The kubelogin login method, used wherever the kubeconfig is used.
+        admin_kubeconfig: Use the cluster's local administrator account, which is not in Entra.
     """
 
     name: Annotated[str, text_field("cluster")]
@@ -186,7 +186,7 @@ class AzureSettings(Consistent):
 
     @property
     def lasting(self) -> Mapping[str, Any]:
-        """Settings that an update can't change in place, as inputs of `AccessHandler`."""
+        """The settings that an update can't change in place, as inputs for `AccessHandler`."""
         return {}
 
     @property

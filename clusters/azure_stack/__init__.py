@@ -1,4 +1,4 @@
-"""The kind `azure-stack`: AKS on Azure Local, on your own machines, managed through Azure Arc."""
+"""The cluster kind `azure-stack`: AKS on Azure Local, on your own machines, through Azure Arc."""
 
 from clusters.cluster import Kind
 from core import tokens

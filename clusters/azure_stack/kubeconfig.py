@@ -1,4 +1,4 @@
-"""The resource `slipway:clusters:AzureLocalKubeconfig`, the kubeconfig that Azure lists.
+"""The resource `slipway:clusters:AzureLocalKubeconfig`, a kubeconfig from Azure.
 
 Listing it is a long-running operation, but azure-native's functions accept only a 200.
 https://learn.microsoft.com/rest/api/hybridcontainer/provisioned-cluster-instances/list-user-kubeconfig
@@ -20,19 +20,19 @@ from slipway.events import json_map
 
 LIMIT_SECONDS = 600
 _BUSY = frozenset({408, 429, 500, 502, 503, 504})
-"""HTTP status codes after which azure-native repeats a request."""
+"""HTTP status codes after which azure-native retries a request."""
 
 
 class Refused(RuntimeError):
-    """Azure did not list a kubeconfig; the message contains the reason."""
+    """Azure did not list a kubeconfig, and retrying would not help; the message says why."""
 
 
 class KubeconfigHandler(Handler):
-    """Lists the kubeconfig on each `up`, unless there is no token, as in a preview."""
+    """Gets the kubeconfig on each `up`, but not in previews, which have no token."""
 
     outputs: ClassVar[tuple[str, ...]] = ("kubeconfig",)
     secret_outputs: ClassVar[frozenset[str]] = frozenset({"kubeconfig"})
-    # A new instance has another kubeconfig, which is not known in advance.
+    # A new instance has a different kubeconfig, which is not known in advance.
     replaced_by: ClassVar[frozenset[str]] = frozenset({"instance"})
     passing_inputs: ClassVar[frozenset[str]] = frozenset({"token"})
 
@@ -47,7 +47,7 @@ class KubeconfigHandler(Handler):
 
 
 def listed(inputs: Properties, context: Context) -> str:
-    """Return the first kubeconfig that Azure lists. Raises `Refused` and what `until` raises."""
+    """Return the first kubeconfig that Azure lists. Raises `Refused`, and what `until` raises."""
     path = f"{inputs['instance']}/{inputs['operation']}?api-version=2024-01-01"
     login = {"Authorization": f"Bearer {inputs['token']}"}
     status_url = ""
@@ -59,7 +59,7 @@ def listed(inputs: Properties, context: Context) -> str:
             answer = _answer("GET", status_url, login)
         else:
             answer = _answer("POST", f"{_endpoint(inputs.get('metadataHost'))}{path}", login)
-        # With both headers, the document at the first contains the kubeconfig: final-state-via in
+        # If both headers are set, the first leads to the kubeconfig: see final-state-via in
         # specification/hybridaks of https://github.com/Azure/azure-rest-api-specs
         header = answer.headers.get("Azure-AsyncOperation") or answer.headers.get("Location")
         status_url = header or status_url
@@ -74,7 +74,7 @@ def listed(inputs: Properties, context: Context) -> str:
         try:
             return base64.b64decode(document["properties"]["kubeconfigs"][0]["value"]).decode()
         except (LookupError, TypeError):
-            raise Refused("the operation succeeded, but listed no kubeconfig") from None
+            raise Refused("the operation succeeded but did not list a kubeconfig") from None
 
     try:
         return until(poll, LIMIT_SECONDS, "Azure to list the kubeconfig", context, every=5.0)
@@ -84,8 +84,8 @@ def listed(inputs: Properties, context: Context) -> str:
 
 
 def _endpoint(metadata_host: str | None) -> str:
-    """Return the address of Azure Resource Manager, without a trailing slash."""
-    # Like azure-native, read another cloud's endpoints from the host in the variable.
+    """Return the URL of Azure Resource Manager, without a trailing slash."""
+    # Like azure-native, read a private cloud's endpoints from the host in this variable.
     host = metadata_host or os.environ.get("ARM_METADATA_HOSTNAME")
     if not host:
         return "https://management.azure.com"
@@ -116,7 +116,7 @@ def _answer(method: str, url: str, headers: dict[str, str]) -> requests.Response
 
 
 def _document(answer: requests.Response) -> dict[str, Any]:
-    """Return the response's JSON object, or an empty one for any other content."""
+    """Return the JSON object in a response, or an empty dict if it contains anything else."""
     return json_map(answer.content.decode(errors="replace"))
 
 

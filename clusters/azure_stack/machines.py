@@ -1,4 +1,4 @@
-"""Settings for the machines that AKS on Azure Local creates, and for their network."""
+"""Settings for the virtual machines that AKS on Azure Local creates, and for their network."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -21,7 +21,7 @@ Prefix = Annotated[
     str, Field(description=_PREFIX), parsed(partial(IPv4Network, strict=False), _PREFIX)
 ]
 # https://learn.microsoft.com/azure/aks/aksarc/scale-requirements
-_NODES = "a whole number from 1 to 64: AKS on Azure Local has no empty node pools"
+_NODES = "a whole number from 1 to 64, as AKS on Azure Local does not allow empty node pools"
 PoolNodes = Annotated[int, Field(ge=1, le=64, description=_NODES)]
 _POOL = ("logicalNetwork.poolStart", "logicalNetwork.poolEnd")
 
@@ -31,10 +31,10 @@ class ControlPlane:
     """The machines that run the API server.
 
     Args:
-        nodes: Number of machines; with 3 or 5, one may fail.
+        nodes: Number of machines; 3 or 5 machines tolerate the failure of one.
         size: Size of each machine.
-        address: Permanent address for the API server, in the logical network but outside its
-            pool. By default AKS chooses one.
+        address: Static IP address for the API server, in the logical network but outside the
+            network's pool; by default AKS chooses one.
     """
 
     # https://learn.microsoft.com/azure/aks/aksarc/scale-requirements
@@ -61,7 +61,7 @@ class LocalGpuNodes(GpuNodes):
     """Nodes with GPUs.
 
     Args:
-        min_nodes: Minimum number of nodes; at least one, as empty pools are not possible here.
+        min_nodes: Minimum number of nodes; at least one, as AKS does not allow empty pools here.
         max_nodes: Maximum number of nodes; if above `min_nodes`, the pool is autoscaled.
     """
 
@@ -81,16 +81,16 @@ class LocalGpuNodes(GpuNodes):
 class LogicalNetwork:
     """A network that the stack creates for the cluster's machines, with static addresses.
 
-    AKS on Azure Local accepts no other kind:
+    AKS on Azure Local accepts no other kind of network:
     https://learn.microsoft.com/azure/aks/aksarc/aks-hci-network-system-requirements
 
     Args:
-        vm_switch: The hosts' virtual switch: `Get-VMSwitch`.
+        vm_switch: Name of the hosts' virtual switch, which `Get-VMSwitch` lists.
         prefix: The network's address range.
         gateway: The gateway's address in the network.
         dns_servers: DNS servers, which must resolve the name of the Azure Local instance.
-        pool_start: The first address for machines.
-        pool_end: The last address for machines.
+        pool_start: The first address in the pool for machines.
+        pool_end: The last address in the pool for machines.
         vlan: The VLAN ID; 0 for none.
     """
 
@@ -103,7 +103,7 @@ class LogicalNetwork:
     vlan: Annotated[int, Field(ge=0, le=4094)] = 0
 
     def misplaced(self, pods: str, address: str | None) -> Iterator[Contradiction]:
-        """Yield invalid addresses for the network, pods and the API server."""
+        """Yield addresses of the network, pods or API server that conflict with each other."""
         prefix = IPv4Network(self.prefix)
         first, last = IPv4Address(self.pool_start), IPv4Address(self.pool_end)
         gateway = {("logicalNetwork", "gateway"): IPv4Address(self.gateway)}
@@ -125,7 +125,7 @@ class LogicalNetwork:
             yield contradiction(("pods",), text, "logicalNetwork.prefix")
 
     def too_small(self, machines: int, address: str | None) -> Iterator[Contradiction]:
-        """Yield a contradiction if the pool of addresses is too small for the machines."""
+        """Yield a contradiction if the address pool is too small for the machines."""
         count = int(IPv4Address(self.pool_end)) - int(IPv4Address(self.pool_start)) + 1
         # An upgrade adds a machine before it removes an old one. The API server's address comes
         # from the pool unless it is set.

@@ -1,4 +1,4 @@
-"""Declares a cluster on Azure Local, in the running Pulumi program.
+"""Declare a cluster on Azure Local.
 
 https://learn.microsoft.com/rest/api/hybridcontainer/provisioned-cluster-instances/create-or-update
 https://learn.microsoft.com/rest/api/hybridcontainer/agent-pool/create-or-update
@@ -20,11 +20,11 @@ from core.manifests import read
 
 _CONSTANTS = read(Path(__file__).with_name("constants.yaml"))
 _FIXED = _CONSTANTS["fixed"]
-"""Properties whose change replaces a resource."""
+"""Properties that, if changed, cause a resource to be replaced."""
 
 
 def provision(settings: AzureStackSettings) -> Cluster:
-    """Declare all resources on Azure Local, and return the cluster."""
+    """Declare all resources for a cluster on Azure Local, and return the cluster."""
     checks.before_update(settings, "azure-stack")
     azure = AzureCluster(tokens.AZURE_LOCAL, settings, "30m")
     network = _network(azure, settings.logical_network, settings.custom_location)
@@ -52,7 +52,7 @@ def provision(settings: AzureStackSettings) -> Cluster:
 def _network(
     azure: AzureCluster, settings: LogicalNetwork | str, location: str
 ) -> pulumi.Input[str]:
-    """Return the ID of the machines' existing network, or declare one."""
+    """Return the ID of the machines' network, which is declared unless `settings` is an ID."""
     if isinstance(settings, str):
         return settings
     out = {"address_prefix": "0.0.0.0/0", "next_hop_ip_address": settings.gateway}
@@ -100,7 +100,7 @@ def _instance(
     cluster: kubernetes.ConnectedCluster,
     network: pulumi.Input[str],
 ) -> list[pulumi.CustomResource]:
-    """Declare the AKS instance and the GPU pool; the SDK has no classes for them."""
+    """Declare the AKS instance and the GPU pool as generic resources, as the SDK lacks classes."""
     own = cluster.name.apply(
         lambda name: f"connectedClusters/{name}/providers/Microsoft.HybridContainerService"
     )
@@ -169,7 +169,7 @@ class _Kubeconfig(pulumi.CustomResource):
 def _kubeconfig(
     azure: AzureCluster, settings: AzureStackSettings, instance: pulumi.CustomResource
 ) -> pulumi.Output[str]:
-    """Return the kubeconfig, which works only in the cluster's network; see kubeconfig.py."""
+    """Return the kubeconfig, which works only inside the cluster's network; see kubeconfig.py."""
     who = "Admin" if settings.admin_kubeconfig else "User"
     token = None
     if not pulumi.runtime.is_dry_run():  # a preview must not need a login
@@ -181,8 +181,8 @@ def _kubeconfig(
         "operation": f"list{who}Kubeconfig",
         "metadataHost": settings.metadata_host,
         "token": token,
-        "advice": f"give this account the role `Azure Kubernetes Service Arc Cluster {who} Role` "
-        f"on the resource group {settings.group} if it lacks it, then run `make up` again",
+        "advice": "make sure that this account has the role `Azure Kubernetes Service Arc Cluster "
+        f"{who} Role` on the resource group {settings.group}, then run `make up` again",
         "kubeconfig": None,
     }
     kind, opts = tokens.AZURE_LOCAL_KUBECONFIG, pulumi.ResourceOptions(parent=azure)

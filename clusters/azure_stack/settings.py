@@ -1,4 +1,4 @@
-"""The settings of the kind `azure-stack` below `slipway:cluster`, whose keys are camelCase."""
+"""The settings under `slipway:cluster` for the kind `azure-stack`, with camelCase keys."""
 
 from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Address
@@ -34,7 +34,7 @@ class Entra:
 
     Args:
         admin_groups: Object IDs of the groups whose members are administrators.
-        azure_rbac: Also use Azure role assignments; this can't be changed later.
+        azure_rbac: Also apply Azure role assignments; this can't be changed later.
         tenant: Entra tenant; by default the subscription's.
     """
 
@@ -48,7 +48,7 @@ class Disconnected:
     """Azure Local without internet access, with its own control plane.
 
     Args:
-        control_plane: The host name of its resource manager.
+        control_plane: Host name of this control plane's resource manager.
     """
 
     control_plane: Annotated[str, text_field("host")]
@@ -60,15 +60,15 @@ class AzureStackSettings(AzureSettings):
 
     Args:
         subscription: The subscription of the Azure Local instance.
-        location: The Azure Local instance's region in Azure; with its own control plane, the
-            region's name there.
+        location: The Azure Local instance's region in Azure or, with `disconnected`, the region's
+            name in its own control plane.
         resource_group: An existing group; by default `slipway-<name>` is created.
         custom_location: The custom location of the Azure Local instance, created with it.
-        logical_network: The network of the cluster's machines: the ID of an existing one, or the
+        logical_network: The network for the cluster's machines: the ID of an existing one, or the
             properties of a new one.
-        kubernetes_version: Kubernetes version; by default the instance's newest.
+        kubernetes_version: Kubernetes version; by default the newest that the instance supports.
         ssh_key: Public key for logging in to the machines.
-        ssh_from: Addresses that may log in; by default all that can reach the machines.
+        ssh_from: Addresses allowed to log in; by default all that can reach the machines.
         control_plane: The machines that run the API server.
         system: The nodes for the cluster's own pods, and for jobs without GPUs.
         gpu: Nodes with GPUs; by default none.
@@ -76,7 +76,7 @@ class AzureStackSettings(AzureSettings):
         entra: Access through Microsoft Entra ID.
         registry: The private registry for all images.
         disconnected: Operation without internet access, with a separate control plane.
-        production: Whether resources with data are protected from deletion.
+        production: Protect resources that hold data from deletion.
     """
 
     custom_location: CustomLocation
@@ -98,7 +98,7 @@ class AzureStackSettings(AzureSettings):
         yield from without_gpus("system", self.system.size)
         yield from without_gpus("controlPlane", self.control_plane.size)
         if self.disconnected is None and self.entra is None:
-            text = "is missing; set adminGroups to a group that includes this account"
+            text = "is missing; set adminGroups to the ID of a group that includes this account"
             text += ": az ad group show --group NAME --query id"
             yield contradiction(("entra",), text, "disconnected")
         elif self.disconnected is not None:
@@ -111,10 +111,10 @@ class AzureStackSettings(AzureSettings):
             yield from network.too_small(self.control_plane.nodes + workers, address)
 
     def _disconnected(self) -> Iterator[Contradiction]:
-        """Yield settings that need the internet, and images that can't be reached."""
+        """Yield settings that require internet access, and images that nodes can't pull."""
         # https://learn.microsoft.com/azure/azure-local/manage/disconnected-operations-aks
         if self.gpu is not None:
-            text = "does not work with disconnected, where AKS supports no GPUs; remove one"
+            text = "does not work with disconnected, where AKS does not support GPUs; remove one"
             yield contradiction(("gpu",), text, "disconnected")
         if self.entra is not None:
             text = "does not work with disconnected, where Entra can't be reached; remove one"
@@ -171,14 +171,14 @@ class AzureStackSettings(AzureSettings):
 
 def gpus(settings: AzureStackSettings) -> GpuPool | None:
     """Return the GPU pool and its properties for jobs, or None if there is none."""
-    # A node has the driver, and offers its GPUs without further installation:
+    # Nodes come with the driver, and their GPUs are allocatable without further installation:
     # https://learn.microsoft.com/azure/aks/aksarc/deploy-gpu-node-pool
     gpu = settings.gpu
     return None if gpu is None else gpu.pool(driver="AKS on Azure Local", device_plugin=False)
 
 
 def pools(settings: AzureStackSettings) -> tuple[NodePool, ...]:
-    """Return all pools. They are the user's machines, so only the user's price table lists them."""
+    """Return all pools. The user owns them, so only the user's own price table can list prices."""
     system, gpu = settings.system, settings.gpu
     pools = [("system", system.size, system.nodes, system.nodes, 0)]
     if gpu is not None:

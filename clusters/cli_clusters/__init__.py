@@ -1,1 +1,1 @@
-"""The parts that kind and minikube share: clusters created by a command-line tool."""
+"""Code shared by kind and minikube: clusters that a command-line tool creates."""

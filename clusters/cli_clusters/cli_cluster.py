@@ -1,4 +1,4 @@
-"""The local provider's resources for kind and minikube: clusters, and images on their nodes."""
+"""Handlers for kind and minikube clusters, and the target for images on their nodes."""
 
 import re
 import shutil
@@ -20,7 +20,7 @@ from images.targets.target import Target, listed
 
 READY_SECONDS = 300.0
 _OF_THE_CLUSTER = ("kubeconfig", "clusterId")
-"""Outputs that differ between two clusters of the same name."""
+"""Outputs that differ between two clusters with the same name."""
 _IN_PLACE = frozenset({"name", "owner", "adopt", "force"})
 """Inputs that do not affect how a cluster is created."""
 
@@ -28,7 +28,8 @@ _IN_PLACE = frozenset({"name", "owner", "adopt", "force"})
 class ToolHandler(Handler):
     """Creates, adopts, repairs and deletes a cluster with its tool; the cluster's name is its ID.
 
-    Inputs: `name`; `owner`, the stack; `adopt`; and others, which replace the cluster if changed.
+    Inputs: `name`; `owner`, the stack; `adopt`, true to use an existing cluster; and others that
+    replace the cluster if they change.
     """
 
     outputs: ClassVar[tuple[str, ...]] = (*_OF_THE_CLUSTER, "adopted")
@@ -45,7 +46,7 @@ class ToolHandler(Handler):
         if any(each.replace for each in changes):
             return changes
         if adopted and made_with:
-            context.warn(f"{state['name']} was adopted as it is, so these changes do not apply")
+            context.warn(f"{state['name']} was adopted as it is, so changed settings do not apply")
         tool = self.tool(state)
         problems = tool.problems(adopted=adopted)
         parts = dict.fromkeys(each.key for each in problems)
@@ -59,7 +60,7 @@ class ToolHandler(Handler):
         tool = self.tool(inputs)
         needs = tool.needs()
         for need in needs:
-            show_in_summary(f"`up` will need this: {need}", context.warn)
+            show_in_summary(f"`up` will fail without this: {need}", context.warn)
         outputs = super().preview(state, inputs, shown, context)
         if state is not None and not needs and not tool.exists():
             return outputs | dict.fromkeys(_OF_THE_CLUSTER, UNKNOWN)
@@ -96,7 +97,7 @@ class ToolHandler(Handler):
         tool = self.tool(inputs)
         _require(tool)
         if not tool.exists():
-            context.info(f"{tool.name} no longer exists: creating it again with all its contents")
+            context.info(f"{tool.name} no longer exists: recreating it with all its contents")
             return self.create(inputs, context)[1]
         adopted = bool(state.get("adopted"))
         if not adopted and tool.is_ours() is False:
@@ -124,7 +125,7 @@ class ToolHandler(Handler):
 
     @classmethod
     def remove(cls, directory: Path) -> None:
-        """Delete a directory's cluster. Raises `RuntimeError` if the cluster may be another one."""
+        """Delete the cluster that `directory` records, or raise if it might be a different one."""
         tool = cls.tool({"name": directory.name})
         if tool.exists() and not tool.is_ours():
             raise RuntimeError(
@@ -137,7 +138,7 @@ class ToolHandler(Handler):
 
     @classmethod
     def remains(cls, settings: Any, _stack: str) -> Remains:
-        """Return the cluster and its removal command, if Slipway created it and it still exists."""
+        """Return the cluster, with the command to remove it, if Slipway's files for it exist."""
         tool, left = cls.tool(vars(settings)), []
         if tool.directory.exists():
             # Without the tool, or its engine, it is unknown whether the cluster exists.
@@ -162,7 +163,7 @@ class NodeImages(Target):
             return False
 
     def digest(self, name: str) -> str | None:
-        """Return an image's digest if it is the same on all nodes, or None if it is not."""
+        """Return an image's digest if all nodes have the same one, or else None."""
         digests = {self._digest(node, name) for node in self.tool.nodes()}
         return digests.pop() if len(digests) == 1 else None
 
@@ -189,23 +190,23 @@ class NodeImages(Target):
 def _require(tool: Tool) -> None:
     if needs := tool.needs():
         listed = "".join(f"\n  {need}" for need in needs)
-        raise RuntimeError(f"{tool.program}'s cluster {tool.name} needs this:{listed}")
+        raise RuntimeError(f"{tool.program}'s cluster {tool.name} requires:{listed}")
 
 
 def _consider(tool: Tool, inputs: Properties) -> None:
-    """Raise `RuntimeError` unless an existing cluster that is not Slipway's may be adopted."""
+    """Raise `RuntimeError` unless the existing cluster, which is not Slipway's, can be adopted."""
     if not inputs.get("adopt"):
         raise RuntimeError(
             f"{tool.program} already has a cluster {tool.name}, which this stack did not create. "
             "Set slipway:cluster.adopt to true to use it (it is then never deleted), set "
-            f"slipway:cluster.name to another name, or run: {tool.removal} {tool.name}"
+            f"slipway:cluster.name to another name, or delete it with: {tool.removal} {tool.name}"
         )
     if (reason := tool.refusal()) is not None:
         raise RuntimeError(f"{tool.program}'s cluster {tool.name} can't be adopted: {reason}")
 
 
 def _is_made_by(state: Properties, tool: Tool) -> bool:
-    """Return whether the existing cluster is the one in the state; `RuntimeError` if unknown."""
+    """Return whether the existing cluster is the one in the state, or raise `RuntimeError`."""
     # A cluster that predates tokens has only its identity.
     if (ours := tool.is_ours()) is not None:
         return ours

@@ -1,4 +1,4 @@
-"""The settings and resources that kind and minikube clusters share in a Pulumi program."""
+"""The settings and Pulumi resources shared by kind and minikube clusters."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,7 +29,7 @@ Port = Annotated[int, Field(ge=1, le=65535)]
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class PortMapping:
-    """A port on this machine that is mapped to a node's port, such as a Service's nodePort.
+    """A port on this machine that is mapped to a port on a node, such as a Service's nodePort.
 
     Args:
         host: Port on this machine.
@@ -57,7 +57,7 @@ class Mount:
     Args:
         host: Path on this machine.
         node: Path on the nodes.
-        read_only: Whether nodes are prevented from writing to it.
+        read_only: Prevent nodes from writing to the directory.
     """
 
     host: Directory
@@ -66,7 +66,7 @@ class Mount:
 
 
 def require(mounts: Mapping[str, Mount]) -> None:
-    """Raise `RunError` for mounts whose directory is missing; the tool would create it as root."""
+    """Raise `RunError` if a mount's directory is missing; the tool would create it as root."""
     missing = [
         f"slipway:cluster.{key}.host: {mount.host} does not exist on this machine; create it, or "
         "set an existing directory"
@@ -82,11 +82,11 @@ class _ToolCluster(pulumi.CustomResource):
 
     kubeconfig: pulumi.Output[str]
     clusterId: pulumi.Output[str]  # noqa: N815 (as the provider calls it)
-    """Distinguishes clusters of the same name."""
+    """Distinguishes clusters with the same name."""
 
 
 def declare(kind: str, token: str, inputs: Mapping[str, Any], target: Mapping[str, Any]) -> Cluster:
-    """Declare a cluster with its handler's inputs, its provider, and its images for `target`."""
+    """Declare a cluster, its provider and its images; `inputs` are for the cluster's handler."""
     outputs = dict.fromkeys(("kubeconfig", "clusterId", "adopted"))
     created = _ToolCluster(
         token,
@@ -102,8 +102,8 @@ def declare(kind: str, token: str, inputs: Mapping[str, Any], target: Mapping[st
     provider = pulumi_kubernetes.Provider(
         inputs["name"],
         kubeconfig=kubeconfig,
-        # Without it, any change to the kubeconfig looks like another cluster. It changes when the
-        # cluster is deleted and created again, so that its contents are created again, too.
+        # Without this, any change to the kubeconfig looks like another cluster. The ID changes when
+        # the cluster is recreated, so that its contents are recreated, too.
         cluster_identifier=created.clusterId,
         # A former cluster's contents were deleted with it.
         delete_unreachable=True,

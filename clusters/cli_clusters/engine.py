@@ -1,4 +1,4 @@
-"""The container engine that holds a cluster's nodes: docker, nerdctl or podman."""
+"""The container engine that runs a cluster's nodes: docker, nerdctl or podman."""
 
 import os
 import shutil
@@ -13,14 +13,14 @@ PROGRAMS: tuple[str, ...] = ("docker", "nerdctl", "podman")
 """Container engines in kind's order: DetectNodeProvider in
 https://github.com/kubernetes-sigs/kind/blob/v0.31.0/pkg/cluster/provider.go."""
 CHOICE = "KIND_EXPERIMENTAL_PROVIDER"
-"""The environment variable in which the user sets kind's engine."""
+"""The environment variable with which the user chooses kind's engine."""
 INSTALL = "Install docker (https://docs.docker.com/engine/install/) or podman"
-_START = "Start it (docker: `systemctl start docker`) and check that this user may use it"
+_START = "Start it (docker: `systemctl start docker`) and check that this user is allowed to use it"
 
 
 @dataclass(frozen=True)
 class Engine:
-    """A container engine, by its name on PATH; `path` is the PATH for Slipway's own podman."""
+    """A container engine. `path` is set only for Slipway's own podman, as its PATH variable."""
 
     program: str
     path: str | None = None
@@ -44,7 +44,7 @@ class Engine:
         try:
             self.run("ps", limit=15.0)
         except CommandFailed as error:
-            # The lines before the last are about the client.
+            # All lines but the last are about the client.
             reason = str(error).strip().splitlines()[-1]
             return f"{self.program} does not work ({reason}). {_START}"
         return None
@@ -63,11 +63,11 @@ class Engine:
 
 
 def is_chosen() -> bool:
-    """Return whether the user has chosen an engine for kind."""
+    """Return whether the user has chosen an engine in the variable `CHOICE`."""
     return os.environ.get(CHOICE) in PROGRAMS
 
 
 def on_path() -> list[Engine]:
-    """Return the engines on PATH in kind's order, or only the user's choice."""
+    """Return the engines on PATH in kind's order, or only the one that the user chose."""
     programs = [os.environ[CHOICE]] if is_chosen() else PROGRAMS
     return [Engine(each) for each in programs if shutil.which(each)]

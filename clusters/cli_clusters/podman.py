@@ -1,7 +1,8 @@
 """Slipway's own podman, for machines without a container engine.
 
-`make setup` unpacks it and installs nothing. Its files and its changes to the machine are removed
-with its last container (https://github.com/containers/common/blob/v0.50.1/docs/containers.conf.5.md).
+`make setup` unpacks podman without installing it. Its files and its changes to the machine are
+removed together with its last container.
+https://github.com/containers/common/blob/v0.50.1/docs/containers.conf.5.md
 """
 
 import json
@@ -21,30 +22,33 @@ from core.problem import raised
 from core.process import run
 
 TOOL = "podman-files"
-"""The toolchain's name for the unpacked packages."""
+"""The name of the unpacked packages in the toolchain."""
 TOOLS = (TOOL, "buildah", "runc", "iptables")
-"""The tools that it needs: buildah's package contains libraries and registry configuration."""
+"""The tools that podman needs; buildah's package provides libraries and registry settings."""
 _PARAMETERS = {
     "forwarding": Path("/proc/sys/net/ipv4/ip_forward"),
     "instances": Path("/proc/sys/fs/inotify/max_user_instances"),
 }
 """The kernel parameters to restore, keyed by their names in the record."""
 _MODULES = Path("/lib/modules")
-"""kind and minikube mount it into the nodes, so it has to exist."""
+"""The directory that kind and minikube mount into the nodes, so it must exist."""
 _ENOUGH_INSTANCES = 1024
-"""The kernel's 128 are too few: https://kind.sigs.k8s.io/docs/user/known-issues/."""
+"""Inotify instances for several nodes; the kernel's default is 128.
+
+https://kind.sigs.k8s.io/docs/user/known-issues/
+"""
 _TABLES = ("nat", "filter")
 _TEMPLATES = Path(__file__).with_name("podman-files")
-"""Templates for its configuration, and for the program that starts it."""
+"""Templates for podman's configuration and for the script that starts it."""
 
 
 def is_provided() -> bool:
-    """Return whether setup has unpacked Slipway's podman."""
+    """Return whether `make setup` has unpacked Slipway's own podman."""
     return raised(partial(toolchain.path, TOOL), toolchain.ToolMissing) is None
 
 
 def directory() -> Path:
-    """Create the directory with its program, to go first on PATH, and return it."""
+    """Create the directory that contains podman's program, and return it for use on PATH."""
     state = storage()
     packages = toolchain.path(TOOL)
     places = {
@@ -62,12 +66,15 @@ def directory() -> Path:
 
 
 def engine() -> Engine:
-    """Return Slipway's podman as an engine."""
+    """Return Slipway's own podman as an engine."""
     return Engine("podman", os.pathsep.join((str(directory()), os.environ.get("PATH", os.defpath))))
 
 
 def choose(engines: Sequence[Engine], *, own: bool) -> Engine | None:
-    """Return the first working engine, else Slipway's podman if `own`, else the first engine."""
+    """Return the first working engine, or else Slipway's podman if `own` is set and it exists.
+
+    If neither is available, return the first engine, which can report its problem, or None.
+    """
     working = next((each for each in engines if each.problem() is None), None)
     if working is None and own and is_provided():
         return engine()
@@ -75,7 +82,7 @@ def choose(engines: Sequence[Engine], *, own: bool) -> Engine | None:
 
 
 def prepare() -> None:
-    """Make the changes to the machine that nodes need, after recording its original state once."""
+    """Change the machine as the nodes require, after recording its original state once."""
     files.private_directory(_note().parent)
     with files.locked(_note().with_suffix(".lock")):
         if not _note().exists():
@@ -89,7 +96,7 @@ def prepare() -> None:
 
 
 def restore() -> None:
-    """Restore the machine to its state before `prepare`, unless containers remain."""
+    """Restore the machine's state from before `prepare`, unless any containers are left."""
     if not (_note().exists() or storage().exists()):
         return
     with files.locked(_note().with_suffix(".lock")):
@@ -117,7 +124,7 @@ def restore() -> None:
 
 
 def _rules() -> list[list[str]]:
-    """Return the firewall rules and chains of any podman, as pairs of table and iptables line."""
+    """Return the firewall rules and chains of every podman as pairs of table and iptables line."""
     if shutil.which("iptables") is None:
         return []
     lines = ((table, run("iptables", "--table", table, "--list-rules")) for table in _TABLES)
@@ -128,7 +135,7 @@ def _rules() -> list[list[str]]:
 
 
 def storage() -> Path:
-    """Return the directory for Slipway's podman's files, which may not exist."""
+    """Return the directory for the files of Slipway's own podman, which might not exist."""
     return state_dir() / "podman"
 
 

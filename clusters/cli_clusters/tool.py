@@ -24,7 +24,7 @@ _ANSWER_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Tool(ABC):
-    """A command-line tool for one cluster, given by its resource's inputs, or only its `name`."""
+    """A command-line tool for one cluster; `inputs` are its resource's inputs, or only `name`."""
 
     inputs: Mapping[str, Any]
 
@@ -38,13 +38,13 @@ class Tool(ABC):
 
     @property
     def directory(self) -> Path:
-        """The directory for `clusters.owner`'s files, created when a creation begins."""
+        """The directory for the owner file and the token, created before the cluster is."""
         return state_dir() / "local-clusters" / self.program / self.name
 
     @property
     @abstractmethod
     def expected(self) -> int:
-        """The number of nodes in the cluster's configuration."""
+        """The number of nodes that the cluster's configuration specifies."""
 
     @property
     @abstractmethod
@@ -53,7 +53,7 @@ class Tool(ABC):
 
     @property
     def prefix(self) -> tuple[str, ...]:
-        """The arguments that all of the tool's commands begin with."""
+        """The arguments at the beginning of each of the tool's commands."""
         return ()
 
     @abstractmethod
@@ -62,7 +62,7 @@ class Tool(ABC):
 
     @abstractmethod
     def exists(self) -> bool:
-        """Return whether a cluster of that name exists, working or not."""
+        """Return whether a cluster with this name exists, even if it does not work."""
 
     def refusal(self) -> str | None:
         """Return why the existing cluster can't be adopted, or None if it can."""
@@ -70,14 +70,14 @@ class Tool(ABC):
 
     @abstractmethod
     def create(self, token: str, context: Context) -> None:
-        """Create the cluster, which contains the token from the beginning."""
+        """Create the cluster, marked with `token` from the start; see `carries`."""
 
     @abstractmethod
     def carries(self, token: str) -> bool:
-        """Return whether the existing cluster, complete or not, was created with a token."""
+        """Return whether the existing cluster, even if incomplete, was created with `token`."""
 
     def is_ours(self) -> bool | None:
-        """Return whether the existing cluster has the recorded token, or None if there is none."""
+        """Return whether the cluster has the recorded token, or None if none is recorded."""
         token = owner.token_of(self.directory)
         return None if token is None else self.carries(token)
 
@@ -91,7 +91,7 @@ class Tool(ABC):
 
     @abstractmethod
     def kubeconfig(self) -> str:
-        """Return the kubeconfig in a stable form, which changes only with its content."""
+        """Return the kubeconfig in a stable form, which changes only if its content does."""
 
     @abstractmethod
     def delete(self) -> None:
@@ -118,7 +118,10 @@ class Tool(ABC):
         context: Context | None = None,
         kubeconfig: Path | None = None,
     ) -> str:
-        """Run the tool with a kubeconfig other than the user's; `context` shows its output."""
+        """Run the tool, with a kubeconfig other than the user's, and return its output.
+
+        If `context` is set, it shows each line of output, and cancelling it stops the tool.
+        """
         with tempfile.TemporaryDirectory(prefix="slipway-") as directory:
             aside = Path(directory, "kubeconfig") if kubeconfig is None else kubeconfig
             return run(
@@ -131,12 +134,12 @@ class Tool(ABC):
             )
 
     def needs(self) -> list[str]:
-        """Return what the tool is missing on this machine, each with a remedy."""
+        """Return what is missing on this machine for the tool to run, each with a remedy."""
         missing = raised(partial(toolchain.path, self.program), toolchain.ToolMissing)
         return [each for each in (missing, self.engine_problem()) if each is not None]
 
     def problems(self, *, adopted: bool) -> list[Problem]:
-        """Return the first problems found with the tools, the cluster, its parts or its nodes."""
+        """Return problems with the tools, or else with the cluster, its parts or its nodes."""
         if needs := self.needs():
             return [Problem("tools", need) for need in needs]
         try:
@@ -159,18 +162,18 @@ def identity(kubeconfig: str) -> str:
 
 
 def reduced(text: str, context: str) -> str:
-    """Return a tool's kubeconfig reduced to cluster and user, with file contents inlined."""
+    """Return a tool's kubeconfig, reduced to its cluster and user and with files inlined."""
     document = yaml.safe_load(text) or {}
     try:
         cluster, user = document["clusters"][0]["cluster"], document["users"][0]["user"]
     except (LookupError, TypeError):
-        raise ValueError(f"the kubeconfig for {context} contains no cluster and user") from None
+        raise ValueError(f"the kubeconfig for {context} lacks a cluster or user") from None
     cluster.pop("extensions", None)  # its timestamp would look like a change
     return kube.kubeconfig(context, kube.self_contained(cluster), kube.self_contained(user))
 
 
 def _of_nodes(kubeconfig: str, expected: int) -> list[Problem]:
-    """Return problems with the nodes, from the API server: too few, or not Ready."""
+    """Return problems with the nodes that the API server lists: too few, or not Ready."""
     try:
         nodes = _get(kubeconfig, "/api/v1/nodes")["items"]
     except (*kube.UNREACHABLE, config.ConfigException) as error:

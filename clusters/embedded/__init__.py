@@ -1,8 +1,8 @@
-"""The kind `embedded`: a one-node Kubernetes cluster on this machine, without a container engine.
+"""The cluster kind `embedded`: one node on this machine, without a container engine.
 
-Read `lifecycle.py` first: bringing the cluster up is an ordered list of actions, one module each.
+Read `lifecycle.py` first: starting the cluster is an ordered list of actions, one module each.
 The node has its own network namespace, mount namespace, cgroup and two directories, so that it
-conflicts with nothing else on the machine and can be removed completely.
+does not conflict with anything else on the machine and can be removed completely.
 """
 
 from clusters.cluster import Kind, OwnCluster

@@ -1,4 +1,4 @@
-"""The embedded cluster in a Pulumi program, and its remains on this machine."""
+"""The embedded cluster in a Pulumi program, and what it may leave behind on this machine."""
 
 import sys
 from collections.abc import Mapping
@@ -26,11 +26,11 @@ _INTERFACES = Path("/sys/class/net")
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class EmbeddedSettings:
-    """The settings of `slipway:cluster` for the kind `embedded`.
+    """The settings in `slipway:cluster` for the kind `embedded`.
 
     Args:
-        name: The cluster's name, which must be unique per user; by default the stack's.
-        internet: Whether jobs can reach the internet, but none of the machine's other networks.
+        name: The cluster's name, which must be unique per user; by default the stack's name.
+        internet: Let jobs reach the internet, but not the machine's other networks.
     """
 
     name: Annotated[
@@ -53,7 +53,7 @@ class Embedded(pulumi.CustomResource):
 
 
 def capacity(settings: EmbeddedSettings) -> Capacity:  # noqa: ARG001 (every kind's shape)
-    """Return this machine's cores and memory, minus what the kubelet and other pods use."""
+    """Return this machine's cores and memory, minus what the system and other pods need."""
     kept = [{"cpu": "0", "memory": each} for each in (SYSTEM_RESERVED, KEPT_FREE)]
     return of_machine().beside([*kept, COREDNS_REQUESTS, releases.REQUESTS])
 
@@ -74,8 +74,8 @@ def provision(settings: EmbeddedSettings) -> Cluster:
     provider = pulumi_kubernetes.Provider(
         settings.name,
         kubeconfig=kubeconfig,
-        # Without it, any change to the kubeconfig looks like another cluster, and everything in
-        # it would be replaced.
+        # Without this, any change to the kubeconfig would look like another cluster, and everything
+        # in the cluster would be replaced.
         cluster_identifier=Layout(directory).node,
     )
     return Cluster(
@@ -92,14 +92,17 @@ def provision(settings: EmbeddedSettings) -> Cluster:
 
 
 def remains(settings: EmbeddedSettings, stack: str) -> Remains:
-    """Return the cluster's remains on this machine, unless it is another stack's."""
+    """Return what the cluster left on this machine, unless it belongs to another stack."""
     directory = OWN.directory(settings.name)
     is_anothers = owner.stack_of(directory) not in {None, stack}
     return {} if is_anothers else left_on_machine(Layout(directory))
 
 
 def left_on_machine(layout: Layout) -> Mapping[str, list[str]]:
-    """Return all remains by kind, regardless of who created them, with commands to remove them."""
+    """Return everything a cluster left behind, by kind, with the commands to remove it.
+
+    This includes what another stack with the same cluster name created.
+    """
     own = [path for path in (layout.directory, layout.runtime) if path.exists()]
     files = {"files": [f"{path}: rm -r {path}" for path in own]}
     if not sys.platform.startswith("linux"):
@@ -124,7 +127,7 @@ def left_on_machine(layout: Layout) -> Mapping[str, list[str]]:
 
 
 def _inside(directories: tuple[Path, ...]) -> set[int]:
-    """Return the processes whose program, working directory or root is in these directories."""
+    """Return the IDs of processes whose program, working directory or root is in `directories`."""
     pids = set()
     for process in Path("/proc").glob("[0-9]*"):
         for name in ("exe", "cwd", "root"):

@@ -28,10 +28,10 @@ class Component:
     Args:
         name: Name of the program and its log.
         command: The program and its arguments.
-        files: Configuration files, by path; written before it starts.
-        reads: Credentials that it reads when it starts; a change restarts it.
-        calls_api: True if it is a client of the API server and is started after it; a client that
-            can't reach the API server retries only after some seconds.
+        files: Contents of its configuration files, keyed by path; written before it starts.
+        reads: Credential files that it reads when it starts; a change restarts it.
+        calls_api: True if it is a client of the API server. Such a client starts after the API
+            server, because it would retry a failed connection only after some seconds.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Component:
 
 
 def components(layout: Layout) -> list[Component]:
-    """Return all programs on the node; only `Component.calls_api` determines their order."""
+    """Return all programs on the node. Their order does not matter; see `Component.calls_api`."""
     values = {
         **vars(layout),
         "api_port": API_PORT,
@@ -72,7 +72,7 @@ def components(layout: Layout) -> list[Component]:
 
 
 def rendered(layout: Layout) -> dict[Path, str]:
-    """Return the content of all configuration files; programs and certificates must exist."""
+    """Return the contents of all configuration files by path. Certificates must already exist."""
     programs = components(layout)
     texts = {file: text for program in programs for file, text in program.files.items()}
     return texts | {layout.config / "supervisord.conf": supervisord(layout, programs)}
@@ -87,7 +87,7 @@ def write(layout: Layout) -> None:
 
 
 def problem(layout: Layout) -> str | None:
-    """Describe the files that don't have the expected content, or return None."""
+    """Name the configuration files that don't have the expected content, or return None."""
     try:
         expected = rendered(layout)
     except FileNotFoundError as error:
@@ -97,17 +97,17 @@ def problem(layout: Layout) -> str | None:
         for file, text in expected.items()
         if not file.exists() or file.read_text() != text
     ]
-    return f"changed since: {', '.join(stale)}" if stale else None
+    return f"out of date: {', '.join(stale)}" if stale else None
 
 
 def search_path() -> str:
-    """Return the components' PATH: the tools that they call by name, then the system's PATH."""
+    """Return the components' PATH: folders of tools that they call by name, then the system's."""
     tools = [str(toolchain.path(name).parent) for name in _CALLED_BY_NAME]
     return ":".join(dict.fromkeys([*tools, *_SYSTEM_PATH]))
 
 
 def fingerprint(component: Component) -> str:
-    """Return a digest of a component's program and of all files that it reads when it starts."""
+    """Return a digest of a component's program and all files that it reads when it starts."""
     program = Path(component.command[0]).stat()
     digest = hashlib.sha256(f"{program.st_size} {program.st_mtime_ns}".encode())
     for file, text in component.files.items():
@@ -124,9 +124,9 @@ def supervisord(layout: Layout, programs: Iterable[Component]) -> str:
 
 
 def _section(layout: Layout, component: Component) -> str:
-    # It dies with its supervisor; otherwise nothing would stop it.
+    # The program is killed if its supervisor dies; otherwise nothing would stop it.
     command = (host.path("setpriv"), "--pdeathsig", "KILL", "--", *component.command)
-    # supervisord restarts it if the fingerprint changes.
+    # supervisord restarts the program if its fingerprint changes.
     environment = {"PATH": search_path(), "SLIPWAY_FINGERPRINT": fingerprint(component)}
     values = {
         "logs": layout.logs,

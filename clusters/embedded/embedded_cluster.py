@@ -11,9 +11,9 @@ from core.handler import Change, Handler, Properties
 
 
 class EmbeddedHandler(Handler):
-    """Creates, repairs and deletes a cluster; its directory is its ID.
+    """Creates, repairs and deletes a cluster; the cluster's directory is the resource's ID.
 
-    Inputs: `name`; `directory`; `owner`, the stack; `internet`, true if jobs can use it.
+    Inputs: `name`; `directory`; `owner`, the stack; `internet`, true if jobs can reach it.
     """
 
     outputs = ("kubeconfig", "containerdAddress", "containerdNamespace")
@@ -48,13 +48,13 @@ class EmbeddedHandler(Handler):
         return super().update(state, inputs, context)
 
     def delete(self, state: Properties, context: Context) -> None:
-        """Delete the cluster, unless it is another stack's."""
+        """Delete the cluster, or raise an error if it belongs to another stack."""
         layout = _layout(state)
         name = layout.directory.name
         if layout.directory != OWN.directory(name) or owner.NAME.fullmatch(name) is None:
-            raise RuntimeError(f"{layout.directory} is not a cluster's directory: not removed")
+            raise RuntimeError(f"{layout.directory} was not removed: it is not a cluster directory")
         owner.require(layout.directory, state.get("owner"))
-        context.status("stopping processes, removing network and data")
+        context.status("stopping processes and removing network and data")
         lifecycle.remove(layout.directory)
 
 

@@ -1,4 +1,4 @@
-"""Allows only jobs' pods and their waiters to reach the internet, with internet.nft."""
+"""Allow only job pods and the pods that wait for jobs to reach the internet, with internet.nft."""
 
 import logging
 import sys
@@ -17,7 +17,7 @@ _PODS = kube.Request("GET", f"/api/v1/namespaces/{JOBS}/pods", _OF_JOBS)
 
 
 def main() -> None:
-    """Run until killed; the argument is the path to a kubeconfig."""
+    """Update the rules every second until killed. The program's argument is a kubeconfig's path."""
     api = kube.connect(Path(sys.argv[1]).read_text())
     while True:
         try:
@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def rules(statuses: list[Manifest]) -> str:
-    """Return the rules that allow these pods, except finished ones: their address may be reused."""
+    """Return nft commands that allow only unfinished pods: addresses of others may be reused."""
     live = [each for each in statuses if each.get("phase") not in {"Succeeded", "Failed"}]
     addresses = ", ".join(each["podIP"] for each in live if "podIP" in each)
     added = f"add element inet slipway jobs {{ {addresses} }}\n" if addresses else ""

@@ -1,4 +1,4 @@
-"""Checks all parts of the cluster, without changing anything."""
+"""Check all parts of the embedded cluster, without changing anything."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ _DNS_NAME = f"kubernetes.default.svc.{DNS_DOMAIN}"
 
 
 def problems(layout: Layout) -> list[Problem]:
-    """Return the problems. Checking stops if certificates, network or supervisord are missing."""
+    """Return the cluster's problems. Checks stop at a problem that would cause all later ones."""
     try:
         return list(_problems(layout))
     except ToolMissing as error:
@@ -26,7 +26,7 @@ def problems(layout: Layout) -> list[Problem]:
 
 
 def lasting_problems(layout: Layout) -> list[Problem]:
-    """Return the problems that a second check finds if the first fails: the machine may be busy."""
+    """Return the problems that two checks in a row find; a busy machine may fail only one."""
     if not problems(layout):
         return []
     time.sleep(_SECOND_LOOK_SECONDS)
@@ -34,12 +34,12 @@ def lasting_problems(layout: Layout) -> list[Problem]:
 
 
 def connect(layout: Layout) -> client.ApiClient:
-    """Return a client that uses the certificate that needs no role binding."""
+    """Return a client that uses the bootstrap certificate, which does not need a role binding."""
     return kube.connect(pki.kubeconfig(layout, "bootstrap"))
 
 
 def attempt(call: Callable[[], str | None]) -> str | None:
-    """Run an API check; return its problem, or that the API can't be reached."""
+    """Run an API check and return its problem, or the reason if the API can't be reached."""
     try:
         return call()
     except kube.UNREACHABLE as error:
@@ -47,7 +47,7 @@ def attempt(call: Callable[[], str | None]) -> str | None:
 
 
 def readiness_problem(api: client.ApiClient) -> str | None:
-    """Return why the API server is not ready (its /readyz), or None."""
+    """Return why the API server is not ready, according to /readyz, or None if it is."""
 
     def check() -> None:
         kube.send(api, kube.Request("GET", "/readyz"), limit=API_LIMIT)
@@ -56,7 +56,7 @@ def readiness_problem(api: client.ApiClient) -> str | None:
 
 
 def node_problem(api: client.ApiClient, layout: Layout) -> str | None:
-    """Return why the node is not Ready, or None."""
+    """Return why the node is not Ready, or None if it is."""
     request = kube.Request("GET", f"/api/v1/nodes/{layout.node}")
     return attempt(lambda: unready(kube.ask(api, request, limit=API_LIMIT)))
 
@@ -70,7 +70,7 @@ def lookup(layout: Layout, name: str) -> str:
 
 
 def dns_problem(layout: Layout) -> str | None:
-    """Return why names can't be resolved, or None."""
+    """Return why the cluster's DNS can't resolve names, or None if it can."""
     try:
         lookup(layout, _DNS_NAME)
     except CommandFailed as error:

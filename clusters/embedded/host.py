@@ -1,4 +1,4 @@
-"""Read-only checks that the cluster can run on this machine, and its tools and images."""
+"""Check, without changes, that the cluster can run on this machine; find its tools and images."""
 
 import ctypes
 import os
@@ -14,37 +14,37 @@ from core import toolchain
 from core.problem import raised
 
 SYSTEM_RESERVED = "512Mi"
-"""Memory for the node's programs outside pods."""
+"""Memory reserved for the node's programs outside pods."""
 KEPT_FREE = "100Mi"
-"""Memory below which pods are evicted."""
+"""Available memory below which the kubelet evicts pods."""
 COREDNS_REQUESTS = {"cpu": "10m", "memory": "32Mi"}
 _NEEDED_DISK = 2 * 2**30
-"""Bytes for stored and unpacked images, the database, logs, and the eviction reserve."""
+"""Bytes of disk for stored and unpacked images, the database, logs and the eviction reserve."""
 
 _TUN = Path("/dev/net/tun")
 _NEEDED_INSTANCES = 25
-"""inotify instances; the kubelet, the controllers and the API server use 21."""
+"""inotify instances that must be free; the kubelet, controllers and API server use 21."""
 _INSTANCES = Path("/proc/sys/fs/inotify/max_user_instances")
 
 
 def path(tool: str) -> str:
-    """Return the path of a tool. Raises `core.toolchain.ToolMissing`."""
+    """Return the path of a tool, or raise `core.toolchain.ToolMissing`."""
     return str(toolchain.path(tool))
 
 
 def image_reference(name: str) -> str:
-    """Return the image reference that pods use for a node program. Raises `ToolMissing`."""
+    """Return the reference under which pods use a tool's image, or raise `ToolMissing`."""
     return f"slipway.local/{name}:{toolchain.tool(name).version}"
 
 
 def snapshotter(layout: Layout) -> str:
-    """Return containerd's snapshotter: overlayfs, or native if the file system can't use it."""
+    """Return containerd's snapshotter: overlayfs, or native if the file system lacks support."""
     kind = filesystem(layout.directory.resolve())
     return "native" if kind in {"overlay", "nfs", "nfs4", "ecryptfs", "fuse"} else "overlayfs"
 
 
 def filesystem(path: Path, mountinfo: bytes | None = None) -> str:
-    """Return the type of a path's file system, such as ext4 (proc_pid_mountinfo(5))."""
+    """Return the type of the file system that contains a path (proc_pid_mountinfo(5))."""
     over = [each for each in isolation.mounts(mountinfo) if path.is_relative_to(each.point)]
     # The last mount at a point hides the ones before it. In a chroot there may be none.
     holding = max(reversed(over), key=lambda each: len(each.point.parts), default=None)
@@ -52,18 +52,18 @@ def filesystem(path: Path, mountinfo: bytes | None = None) -> str:
 
 
 def require(layout: Layout) -> None:
-    """Raise `RuntimeError` with all reasons if the cluster can't run."""
+    """Raise `RuntimeError` with all reasons why the cluster can't run on this machine, if any."""
     if problems := list(_problems(layout)):
         listed = "".join(f"\n  {problem}" for problem in problems)
-        raise RuntimeError(f"the embedded cluster can't run here:{listed}")
+        raise RuntimeError(f"the embedded cluster can't run on this machine:{listed}")
 
 
 def _problems(layout: Layout) -> Iterator[str]:
     if not sys.platform.startswith("linux"):
-        yield f"it needs Linux, but this is {sys.platform}; use kind or minikube instead"
+        yield f"it requires Linux, but this is {sys.platform}; use kind or minikube instead"
         return
     if os.geteuid() != 0:
-        yield "it needs root, for namespaces and mounts; as another user, use kind or minikube"
+        yield "it requires root, for namespaces and mounts; as another user, use kind or minikube"
         return
     more = (KIND.tool_of_setting["internet"],) if layout.internet else ()
     for name in (*KIND.tools, *more, "tcp-wait", "training-operator"):
@@ -71,7 +71,7 @@ def _problems(layout: Layout) -> Iterator[str]:
         if reason is not None and name not in {"buildah", "mmdebstrap"}:  # only to build images
             yield reason
     if layout.internet and not _TUN.exists():
-        yield f"{_TUN} is missing, but `internet` needs it: run `modprobe tun`, or remove it"
+        yield f"{_TUN} is missing, but required by `internet`: run `modprobe tun`, or remove it"
     if not (layout.directory / "containerd").exists():  # an existing cluster has its resources
         yield from _shortages(layout)
     reason = raised(lambda: isolation.tracking(isolation.hierarchies()), RuntimeError)
@@ -85,18 +85,18 @@ def _shortages(layout: Layout) -> Iterator[str]:
     if free < _NEEDED_DISK:
         yield (
             f"{existing} has {free / 2**30:.1f} GiB free, but {_NEEDED_DISK / 2**30:.0f} GiB are "
-            "needed: free some space, or point XDG_STATE_HOME to another disk"
+            "needed: free up space, or set XDG_STATE_HOME to a directory on another disk"
         )
     if (left := _free_instances()) < _NEEDED_INSTANCES:
         yield (
             f"fs.inotify.max_user_instances is {_INSTANCES.read_text().strip()}, with {left} "
-            f"free, but {_NEEDED_INSTANCES} are needed: run `make down` for a cluster that you do "
-            "not need, or `sysctl fs.inotify.max_user_instances=1024`"
+            f"free, but {_NEEDED_INSTANCES} are needed: run `make down` for a cluster that you no "
+            "longer need, or run `sysctl fs.inotify.max_user_instances=1024`"
         )
 
 
 def _free_instances() -> int:
-    """Return how many inotify instances are free for this user, at most the number needed."""
+    """Return how many inotify instances this user can still create, up to the number needed."""
     library = ctypes.CDLL(None)
     created = [library.inotify_init() for _ in range(_NEEDED_INSTANCES)]
     for each in created:

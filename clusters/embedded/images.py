@@ -1,4 +1,4 @@
-"""Images that the node starts with, each with one static program, built here, not pulled."""
+"""The images that a new node gets. Each contains one static program and is built locally."""
 
 import hashlib
 import tempfile
@@ -19,12 +19,12 @@ from images.targets.unpacked import SUFFIX
 NAMESPACE = "k8s.io"
 """containerd's namespace for the kubelet's images."""
 _PROGRAMS = {
-    # pause is needed to start pods, coredns to find them.
+    # Pods need pause to start, and coredns to find each other.
     "pause": "/pause",
     "coredns": "/coredns",
     **ENTRYPOINTS,
 }
-"""The path of each program in its image, keyed by the name of both the tool and the image."""
+"""The path of each program in its image, keyed by the name that tool and image share."""
 
 
 def missing(layout: Layout) -> list[str]:
@@ -35,7 +35,7 @@ def missing(layout: Layout) -> list[str]:
 
 
 def ensure(layout: Layout) -> list[str]:
-    """Load all missing images onto the node, once containerd responds, and return their names."""
+    """Wait for containerd, load all missing images onto the node, and return their names."""
     until_well(
         lambda: raised(partial(missing, layout), CommandFailed),
         what="containerd to respond",
@@ -51,7 +51,7 @@ def ensure(layout: Layout) -> list[str]:
         kept = cache_dir() / "images" / f"{name}-{digest[:12]}{SUFFIX}"
         if node.link(kept):
             continue
-        # On disk rather than in memory: it may be 100 MB.
+        # On disk rather than in memory, as the archive may be 100 MB.
         with tempfile.NamedTemporaryFile(dir=layout.directory) as file:
             write_archive(file, reference, tool.path, entry)
             file.flush()

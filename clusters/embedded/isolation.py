@@ -1,11 +1,11 @@
-"""Isolates the node from its host, with a cgroup and a mount namespace.
+"""Isolate the node from its host, with a cgroup and a mount namespace.
 
 All of the cluster's processes are in the cgroup `/slipway-<id>`, which they can't leave, so they
-can be found and killed. Some machines mount cgroup v1, a tree per controller, alongside v2.
+can be found and killed. Some machines mount cgroup v1 hierarchies, one per controller, besides v2.
 
 Some programs use fixed paths, and the kubelet sets kernel parameters. In the node's mount
-namespace such a path leads to the cluster's directory, and such a parameter to a plain file with
-the value that the kubelet needs. The mounts disappear with the last process.
+namespace, these paths lead to the cluster's directory, and these parameters to plain files with
+the values that the kubelet needs. The mounts disappear with the last process.
 """
 
 import os
@@ -24,13 +24,13 @@ from core.process import run
 
 _MOUNTS = read(Path(__file__).with_name("isolation.yaml"))
 KERNEL: Mapping[str, str] = _MOUNTS["kernel"]
-"""The kernel parameters that the node sees, keyed by their paths below /proc/sys."""
+"""The values of kernel parameters that the node sees, keyed by paths below /proc/sys."""
 # One short attempt: health checks retry, and a lookup must not hang on a dead server.
 RESOLVER = f"nameserver {DNS_SERVICE}\noptions timeout:2 attempts:1\n"
 
 
 class Mount(NamedTuple):
-    """A mounted file system; a cgroup v1 tree's options include its controllers."""
+    """A mounted file system; the options of a cgroup v1 hierarchy include its controllers."""
 
     point: Path
     kind: str
@@ -38,26 +38,27 @@ class Mount(NamedTuple):
 
 
 def hierarchies(mountinfo: bytes | None = None) -> list[Mount]:
-    """Return all cgroup trees on this machine; `mountinfo` is as for `mounts`."""
+    """Return all cgroup hierarchies on this machine; `mountinfo` is as for `mounts`."""
     return [each for each in mounts(mountinfo) if each.kind in {"cgroup", "cgroup2"}]
 
 
 def tracking(trees: Iterable[Mount]) -> Mount:
-    """Return the components' tree: v1's `pids`, else v2. Raises `RuntimeError` if there is none."""
+    """Return the hierarchy for the components: v1's `pids`, or else v2; or raise `RuntimeError`."""
     suitable = [tree for tree in trees if tree.kind == "cgroup2" or "pids" in tree.options]
     if not suitable:
         raise RuntimeError(
-            "no cgroup tree can hold the cluster: /proc/self/mountinfo lists neither cgroup v2 nor "
-            "cgroup v1's pids controller. In a container, share the host's cgroups with it."
+            "no usable cgroup hierarchy: /proc/self/mountinfo lists neither cgroup v2 nor cgroup "
+            "v1's pids controller. If this is a container, share the host's cgroups with it."
         )
     return min(suitable, key=lambda tree: tree.kind)
 
 
 def abandoned(groups: str, trees: Iterable[Mount]) -> list[str]:
-    """Return the controllers of trees that are not mounted, from text in the format of cgroups(7).
+    """Return the controllers whose hierarchies are in use but not mounted.
 
-    kind and minikube nodes leave such v1 trees behind. If there is one, containerd 1.6 does not
-    monitor containers' memory, so an out-of-memory kill would show only as exit code 137.
+    `groups` is the content of /proc/PID/cgroup (cgroups(7)). kind and minikube nodes leave such v1
+    hierarchies behind. If there is one, containerd 1.6 does not monitor containers' memory, so an
+    out-of-memory kill would appear only as exit code 137.
     """
     mounted = {option for tree in trees for option in tree.options}
     used = [line.split(":")[1] for line in groups.splitlines()]
@@ -65,7 +66,7 @@ def abandoned(groups: str, trees: Iterable[Mount]) -> list[str]:
 
 
 def ensure(layout: Layout) -> None:
-    """Create the cluster's cgroups in all trees, as the kubelet requires its root in each one."""
+    """Create the cluster's cgroups in all hierarchies; the kubelet requires its root in each."""
     for controllers in abandoned(Path("/proc/self/cgroup").read_text(), hierarchies()):
         point = Path("/sys/fs/cgroup", controllers)
         point.mkdir(exist_ok=True)
@@ -81,13 +82,13 @@ def ensure(layout: Layout) -> None:
 
 
 def join(layout: Layout) -> None:
-    """Move this process, and thereby its future children, to the cluster's cgroup."""
+    """Move this process, and so its future children, to the cluster's cgroup."""
     for group in _system(layout):
         (group / "cgroup.procs").write_text("0")
 
 
 def groups(layout: Layout) -> list[Path]:
-    """Return the cluster's cgroups in all trees, parents first."""
+    """Return the cluster's cgroups in all hierarchies, parents first."""
     tops = [tree.point / layout.node for tree in hierarchies()]
     return [Path(group) for top in tops for group, _, _ in os.walk(top)]
 
@@ -110,8 +111,8 @@ def named(pid: int) -> str:
 
 
 def _system(layout: Layout) -> list[Path]:
-    """Return the components' cgroups, in the tree that tracks them and in v2."""
-    # Otherwise they would stay in the v2 cgroup of the starting command (scripts/guard.py).
+    """Return the components' cgroups, in the hierarchy that tracks them and in v2."""
+    # Without one in v2, they would stay in the cgroup of the starting command (scripts/guard.py).
     trees = hierarchies()
     used = [tree for tree in trees if tree == tracking(trees) or tree.kind == "cgroup2"]
     return [tree.point / layout.node / "system" for tree in used]
@@ -128,19 +129,19 @@ def _delegate(group: Path) -> None:
         except OSError as error:
             raise RuntimeError(
                 f"{control} does not accept +{controller}: {error.strerror}. "
-                "In a container, share the host's cgroups with it (--cgroupns=host)."
+                "If this is a container, share the host's cgroups with it (--cgroupns=host)."
             ) from error
 
 
 def directories(layout: Layout) -> Mapping[Path, Path]:
-    """Return the host's directory for each directory that is mounted in the node."""
+    """Map each directory that is mounted in the node to its source on the host."""
     sources: Mapping[str, str] = _MOUNTS["directories"]
     values = vars(layout)
     return {Path(path): Path(Template(text).substitute(values)) for path, text in sources.items()}
 
 
 def establish(layout: Layout) -> None:
-    """Mount all directories and parameters in a new mount namespace, which the host can't see."""
+    """Mount all directories and kernel parameters in the current, private mount namespace."""
     # Containers may share mounts with the node (mountPropagation), but never with the host.
     run("mount", "--make-rshared", "/")
     for target, source in directories(layout).items():
@@ -159,7 +160,7 @@ def establish(layout: Layout) -> None:
 
 
 def mounts(mountinfo: bytes | None = None) -> Iterator[Mount]:
-    """Yield each mount in /proc/self/mountinfo, or in text of that format."""
+    """Yield each mount in /proc/self/mountinfo, or in `mountinfo`, which has the same format."""
     text = Path("/proc/self/mountinfo").read_bytes() if mountinfo is None else mountinfo
     for line in text.strip(b"\n").split(b"\n"):
         mount, _, source = line.partition(b" - ")
@@ -172,7 +173,7 @@ def mounts(mountinfo: bytes | None = None) -> Iterator[Mount]:
 
 
 def inside(layout: Layout, mountinfo: bytes | None = None) -> list[str]:
-    """Return the host's mount points in the cluster's directories, in printable form."""
+    """Return the host's mount points inside the cluster's directories, in printable form."""
     ours = (layout.directory.resolve(), layout.runtime)
     return [
         os.fsencode(each.point).decode(errors="backslashreplace")

@@ -1,4 +1,4 @@
-"""The cluster's life cycle: bring up, halt, remove. Each works from any state."""
+"""The embedded cluster's life cycle: bring up, halt and remove. Each works from any state."""
 
 import os
 import shutil
@@ -28,14 +28,14 @@ from core.problem import raised
 from core.wait import until_well
 
 _until_well = partial(until_well, limit=180)
-"""Waits for a step; the time limit in seconds is long enough for a busy machine."""
+"""Waits for a step; its timeout of 180 s is long enough for a busy machine."""
 _LOCK_LIMIT = 120
 """Seconds to wait for another program that may still be changing the cluster."""
 _NO_SUCH_NAME = "template ANY ANY {\n            rcode NXDOMAIN\n        }"
 
 
 def bring_up(layout: Layout, report: Callable[[str], None]) -> None:
-    """Bring up the cluster from any state, without interrupting working parts, such as pods."""
+    """Bring up the cluster from any state, without interrupting pods or other working parts."""
     files.private_directory(layout.directory)
     started = time.monotonic()
 
@@ -45,7 +45,7 @@ def bring_up(layout: Layout, report: Callable[[str], None]) -> None:
     with files.locked(layout.directory / "lock", limit=_LOCK_LIMIT), taken_over(layout):
         is_running = network.is_there(layout) and supervisor.problem(layout) is None
         if not is_running:
-            # Remains of the last run must not interfere.
+            # Leftovers from the last run must not interfere.
             halt(layout)
         pki.ensure(layout)
         network.ensure(layout)
@@ -69,13 +69,13 @@ def bring_up(layout: Layout, report: Callable[[str], None]) -> None:
         # until its kubelet reports, which it probably has by now.
         _until_well(
             lambda: "; ".join(map(str, health.problems(layout))) or None,
-            what="everything to work",
+            what="all parts of the cluster to work",
             log=layout.logs,
         )
 
 
 def remove(directory: Path) -> None:
-    """Remove a directory's cluster, if any; a `RuntimeError` or `OSError` names what remains."""
+    """Remove the cluster in a directory, if any, or raise an error that names what is left."""
     exists = directory.exists()
     with files.locked(directory / "lock", limit=_LOCK_LIMIT) if exists else nullcontext():
         halt(Layout(directory))
@@ -84,13 +84,13 @@ def remove(directory: Path) -> None:
 
 
 def halt(layout: Layout) -> None:
-    """Kill everything that is running, but keep the data, which killing does not damage."""
+    """Kill all processes and remove the network, but keep the data, which this does not damage."""
     kill(layout)
     remove_groups(layout)
     network.remove(layout)
     if mounted := isolation.inside(layout):
         # Removing files in a mount would remove data that is not the cluster's.
-        raise RuntimeError(f"mounted by something else, unmount it first: {', '.join(mounted)}")
+        raise RuntimeError(f"unmount these first; something else uses them: {', '.join(mounted)}")
     if layout.runtime.exists():
         shutil.rmtree(layout.runtime)
     with suppress(OSError):  # it contains other clusters' directories
@@ -98,7 +98,7 @@ def halt(layout: Layout) -> None:
 
 
 def kill(layout: Layout) -> None:
-    """Kill all of the cluster's processes, or raise `TimeoutError` with those still running."""
+    """Kill all of the cluster's processes, or raise a `TimeoutError` that lists the survivors."""
 
     def survivors() -> str | None:
         remaining = sorted(isolation.processes(layout))
@@ -107,7 +107,7 @@ def kill(layout: Layout) -> None:
                 os.kill(pid, signal.SIGKILL)
         named = ", ".join(map(isolation.named, remaining))
         advice = "they are waiting for a device or a file system; try again once it responds"
-        return f"{named} still running after SIGKILL: {advice}" if remaining else None
+        return f"still running after SIGKILL: {named}; {advice}" if remaining else None
 
     until_well(survivors, what="the cluster's processes to exit", limit=20)
 
@@ -145,7 +145,7 @@ def _start_clients(layout: Layout, reached: Callable[[str], None]) -> None:
 
 
 def addons(layout: Layout) -> list[Manifest]:
-    """Return all objects that a cluster starts with, in creation order."""
+    """Return the objects that every cluster contains from the start, in creation order."""
     return manifests.rendered(
         Path(__file__).with_name("addons.yaml"),
         # Changing the name restarts coredns.

@@ -1,7 +1,7 @@
 """The node's network: a namespace, one veth pair to the host, and a firewall between them.
 
-The host's network gains only one interface. If jobs may reach the internet, slirp4netns (node.yaml)
-makes the namespace's connections as an ordinary program on the host.
+The host's network gains only one interface. If jobs can reach the internet, slirp4netns (node.yaml)
+opens the namespace's connections, as an ordinary program on the host.
 """
 
 import hashlib
@@ -19,17 +19,17 @@ from core.problem import raised
 from core.process import CommandFailed, run
 
 UPLINK = "uplink"
-"""The veth's name on the node's side."""
+"""The veth interface's name on the node."""
 SPECIAL = tuple(map(IPv4Network, (
     "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "168.63.129.16", "169.254.0.0/16",
     "172.16.0.0/12", "192.0.0.0/24", "192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/3",
 )))  # fmt: skip
-"""Networks that are not the internet, including metadata services: 168.63.129.16 is Azure's.
+"""Networks outside the internet, including metadata services such as Azure's 168.63.129.16.
 https://www.iana.org/assignments/iana-ipv4-special-registry"""
 
 
 def firewall(layout: Layout) -> str:
-    """Return the nftables rules, which admit only the host's own packets over the uplink."""
+    """Return the nftables rules; only packets from the host itself may enter over the uplink."""
     files = ("firewall.nft", *(("internet.nft",) if layout.internet else ()))
     rules = Template("".join(Path(__file__).with_name(name).read_text() for name in files))
     closed = ", ".join(map(str, _closed())) if layout.internet else ""
@@ -38,16 +38,16 @@ def firewall(layout: Layout) -> str:
 
 
 def _closed() -> list[IPv4Network]:
-    """Return the networks that are not the internet, and this machine's public networks."""
+    """Return the networks that jobs must not reach: `SPECIAL`, and this machine's public ones."""
     routes = json.loads(_ip("-4", "-json", "route", "show", "table", "all"))
     own = {IPv4Network(each["dst"]) for each in routes if each["dst"] != "default"}
-    # A VPN for all traffic has a route for each half of the internet, which must stay reachable.
+    # A VPN for all traffic has one route for each half of the internet; these stay reachable.
     kept = (each for each in own if each.prefixlen > 1 and not any(map(each.subnet_of, SPECIAL)))
     return [*SPECIAL, *sorted(kept)]
 
 
 def ensure(layout: Layout) -> None:
-    """Create the missing parts of the network, without changing correct ones."""
+    """Create the missing parts of the network, without changing the correct ones."""
     if (taken := conflict(layout, json.loads(_ip("-json", "address")))) is not None:
         raise RuntimeError(taken)
     if not is_there(layout):
@@ -65,7 +65,7 @@ def ensure(layout: Layout) -> None:
     _ip(*inside, "link", "set", "lo", "up")
     _ip(*inside, "link", "set", UPLINK, "up")
     # The node's programs need a route to a Service's address, before kube-proxy's rules translate
-    # it to a pod's. Without a default route a connection to the outside fails immediately.
+    # it to a pod's. As there is no default route, other connections fail immediately.
     via = ("via", str(layout.host_address), "dev", UPLINK)
     _ip(*inside, "route", "replace", str(SERVICES), *via)
     if layout.internet and not layout.outside.exists():
@@ -74,18 +74,18 @@ def ensure(layout: Layout) -> None:
 
 
 def enter(layout: Layout) -> tuple[str, ...]:
-    """Return the command prefix that runs a command in the node's network."""
+    """Return the prefix for a command that runs in the node's network namespace."""
     # `ip netns exec` would also mount another /sys, without the cgroups.
     return (host.path("nsenter"), f"--net={layout.network_namespace}", "--")
 
 
 def is_there(layout: Layout) -> bool:
-    """Return whether the node's network namespace works; its file alone does not prove that."""
+    """Return whether the node's network namespace works, which its file alone does not prove."""
     return layout.network_namespace.exists() and _answers("-netns", layout.node, "link")
 
 
 def problem(layout: Layout) -> str | None:
-    """Return the network's first problem, or None."""
+    """Return the first problem found with the network, or None."""
     if not is_there(layout):
         return f"network namespace {layout.node} is gone"
     if not _is_linked(layout):
@@ -105,19 +105,19 @@ def problem(layout: Layout) -> str | None:
 
 
 def conflict(layout: Layout, interfaces: list[dict[str, Any]]) -> str | None:
-    """Return a message about another interface with an address in the cluster's range, or None."""
+    """Return a message if another interface uses the cluster's address range, or else None."""
     for name, address in _addresses(interfaces):
         if name != layout.host_interface and address.network.overlaps(layout.uplink):
             return (
                 f"the embedded cluster's addresses {layout.uplink} are in use: "
                 f"{name} has {address}. "
-                "They depend on the cluster's directory; choose another name for the cluster."
+                "They are derived from the cluster's directory: choose another cluster name."
             )
     return None
 
 
 def remove(layout: Layout) -> None:
-    """Remove the network, if it exists. The node's processes must have exited."""
+    """Remove the network, if it exists. The node's processes must already have exited."""
     _remove_link(layout)
     if is_there(layout):
         _ip("netns", "delete", layout.node)

@@ -1,6 +1,6 @@
 """The cluster's certificates and keys, and the kubeconfigs that refer to or contain them.
 
-The three certificate authorities: https://kubernetes.io/docs/setup/best-practices/certificates/
+For the three CAs, see https://kubernetes.io/docs/setup/best-practices/certificates/
 """
 
 import base64
@@ -35,7 +35,7 @@ _UNUSED = (
 
 @dataclass(frozen=True)
 class Request:
-    """The contents of a certificate; `usages` are names in `ExtendedKeyUsageOID`."""
+    """The contents of a certificate to issue; `usages` are names in `ExtendedKeyUsageOID`."""
 
     name: str
     subject: str
@@ -45,7 +45,7 @@ class Request:
 
 
 def requests(layout: Layout) -> list[Request]:
-    """Return all certificates that the cluster needs, each after its authority."""
+    """Return all certificates that the cluster needs, each after the CA that signs it."""
     (table,) = manifests.rendered(
         Path(__file__).with_name("certificates.yaml"),
         api_service=str(API_SERVICE),
@@ -73,13 +73,13 @@ def ensure(layout: Layout) -> None:
 
 
 def problems(layout: Layout) -> list[str]:
-    """Return messages about all certificates that `ensure` would renew."""
+    """Return a message for each certificate that `ensure` would renew."""
     checked = [(request.name, problem(layout, request)) for request in requests(layout)]
     return [f"{name}: {reason}" for name, reason in checked if reason is not None]
 
 
 def problem(layout: Layout, request: Request) -> str | None:
-    """Return why a certificate has to be renewed, or None."""
+    """Return why a certificate must be renewed, or None if it is valid."""
     certificate = _load(layout, request.name)
     authority = _load(layout, request.authority)
     if certificate is None or authority is None:
@@ -93,16 +93,16 @@ def problem(layout: Layout, request: Request) -> str | None:
         return f"valid from {begins:%Y-%m-%d} to {ends:%Y-%m-%d}"
     subject = x509.Name.from_rfc4514_string(request.subject)
     if certificate.subject != subject or _hosts(certificate) != set(request.hosts):
-        return "issued for another name or address"
+        return "issued for a different name or address"
     try:
         certificate.verify_directly_issued_by(authority)
     except (InvalidSignature, ValueError):
-        return "signed by an authority that has been replaced"
+        return "signed by a CA that has been replaced"
     return None
 
 
 def kubeconfig(layout: Layout, user: str, *, by_path: bool = False) -> str:
-    """Return a kubeconfig with the user's key, a secret, or if `by_path` with file paths."""
+    """Return a user's kubeconfig. It contains the key, so it is a secret, unless `by_path`."""
     certificate, key = str(layout.certificate(user)), str(layout.key(user))
     cluster = {"server": layout.api_url, "certificate-authority": str(layout.certificate("ca"))}
     login = {"client-certificate": certificate, "client-key": key}
@@ -112,7 +112,7 @@ def kubeconfig(layout: Layout, user: str, *, by_path: bool = False) -> str:
 
 
 def _issue(layout: Layout, request: Request) -> None:
-    """Create a certificate and its key. The authority's exist, as it comes first in `requests`."""
+    """Create a certificate and its key; the CA's must already exist."""
     signs = request.authority == request.name
     key = _write_new_key(layout.key(request.name)).public_key()
     signer = _load_key(layout.key(request.authority))
@@ -184,7 +184,7 @@ def _load(layout: Layout, name: str) -> x509.Certificate | None:
 
 
 def _load_key(path: Path) -> Any:
-    """Return a private key, or None if the file is missing, empty or contains no key."""
+    """Return the private key in a file, or None if the file is missing or has no valid key."""
     try:
         return serialization.load_pem_private_key(path.read_bytes(), password=None)
     except (FileNotFoundError, ValueError):

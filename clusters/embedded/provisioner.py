@@ -1,4 +1,4 @@
-"""Provisions a directory on the node for each claim that uses the default StorageClass.
+"""Provision a directory on the node for each claim that uses the default StorageClass.
 
     python -m clusters.embedded.provisioner KUBECONFIG VOLUMES NODE
 
@@ -25,7 +25,7 @@ from core.kube import Request
 from core.manifests import Manifest
 
 WATCH = 300
-"""Seconds per watch. Each one starts with all objects, so no change is missed for longer."""
+"""Seconds per watch. Each watch starts with all objects, so a missed change is handled then."""
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 _CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 _CLAIMS, _VOLUMES = "/api/v1/persistentvolumeclaims", "/api/v1/persistentvolumes"
@@ -42,12 +42,12 @@ class Provisioner:
     node: str
 
     def run(self) -> None:
-        """Handle all claims and volumes now and whenever they change. Never returns."""
+        """Handle all existing claims and volumes, then each change to them. Never returns."""
         threading.Thread(target=self._follow, args=(_VOLUMES, self.remove), daemon=True).start()
         self._follow(_CLAIMS, self.provide)
 
     def provide(self, claim: Manifest) -> None:
-        """Create the volume for a claim that is waiting for one of this class. Idempotent."""
+        """Create the volume for a claim that is waiting for this provisioner. Idempotent."""
         if not is_waiting(claim):
             return
         kind = self._ask(Request("GET", f"{_CLASSES}/{claim['spec']['storageClassName']}"), 404)
@@ -55,20 +55,20 @@ class Provisioner:
             return
         path = self.volumes / f"pvc-{claim['metadata']['uid']}"
         path.mkdir(exist_ok=True)
-        # For any user that the pod runs as. Other users have no access, as the parent is private.
+        # A pod may run as any user. The host's other users have no access: the parent is private.
         path.chmod(0o777)
         body = volume(claim, kind["reclaimPolicy"], path, self.node)
         self._ask(Request("POST", _VOLUMES, body=body), 409)
         log.info("%s/%s: %s", claim["metadata"]["namespace"], claim["metadata"]["name"], path)
 
     def remove(self, item: Manifest) -> None:
-        """Remove a released volume from this provisioner, and its data. Idempotent."""
+        """Remove a volume and its data if it is this provisioner's and was released. Idempotent."""
         if not is_done(item):
             return
         name = item["metadata"]["name"]
         path = self.volumes / name
         if item["spec"].get("local", {}).get("path") != str(path):
-            log.error("%s is not at %s and is kept", name, path)
+            log.error("%s is kept, because it is not at %s", name, path)
             return
         if path.exists():
             shutil.rmtree(path)
@@ -119,7 +119,7 @@ def volume(claim: Manifest, reclaim: str, path: Path, node: str) -> Manifest:
 
 
 def is_waiting(claim: Manifest) -> bool:
-    """Return whether a claim is waiting for an empty volume of a class, the only kind offered."""
+    """Return whether a claim has a StorageClass and is waiting for an empty volume."""
     spec = claim["spec"]
     # The API server copies a `dataSource` to `dataSourceRef`.
     settled = {"volumeName", "dataSourceRef", "deletionTimestamp"} & {*spec, *claim["metadata"]}
@@ -127,14 +127,14 @@ def is_waiting(claim: Manifest) -> bool:
 
 
 def is_done(item: Manifest) -> bool:
-    """Return whether a volume is this provisioner's, and released for deletion with its data."""
+    """Return whether a volume is this provisioner's, released, and to be deleted with its data."""
     ours = item["metadata"].get("annotations", {}).get(PROVISIONED_BY) == PROVISIONER
     deletes = item["spec"]["persistentVolumeReclaimPolicy"] == "Delete"
     return ours and deletes and item["status"].get("phase") in {"Released", "Failed"}
 
 
 def main() -> None:
-    """Run until killed."""
+    """Run the provisioner until killed."""
     kubeconfig, volumes, node = sys.argv[1:]
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     Provisioner(kube.connect(Path(kubeconfig).read_text()), Path(volumes), node).run()

@@ -1,4 +1,4 @@
-"""Starts supervisord in the node's namespaces, and queries it."""
+"""Start supervisord in the node's namespaces, and control it."""
 
 import http.client
 import os
@@ -20,13 +20,13 @@ from core.process import run as run_program
 from core.wait import until_well
 
 _CALL_LIMIT = 30
-"""Seconds for one call; stopping a component may take 5 of them."""
+"""Seconds that a call may take, 5 of them to stop a component."""
 START_LIMIT = 20
-"""Seconds from the command to supervisord's first response."""
+"""Time limit in seconds from starting supervisord to its first response."""
 
 
 class Unreachable(Exception):
-    """supervisord is not responding. All functions that call it raise this."""
+    """supervisord is not responding. All functions that query or control it raise this."""
 
 
 def states(layout: Layout) -> dict[str, str]:
@@ -45,8 +45,8 @@ def problem(layout: Layout) -> str | None:
 
 
 def start(layout: Layout) -> None:
-    """Start supervisord, which detaches itself and starts the components; none may be running."""
-    # Only the needed variables, as this process's environment contains secrets and proxies.
+    """Start supervisord, which detaches itself and starts components; none must be running yet."""
+    # Only the variables it needs: this process's environment contains secrets and proxies.
     own = {"PATH": search_path(), "HOME": os.environ.get("HOME", "/"), "PYTHONPATH": str(CHECKOUT)}
     run_program(
         *network.enter(layout),
@@ -65,7 +65,7 @@ def start(layout: Layout) -> None:
 
 
 def reload(layout: Layout) -> None:
-    """Apply changed configuration."""
+    """Make supervisord apply its changed configuration."""
     added, changed, removed = _ask(layout, "reloadConfig")[0]
     for group in [*changed, *removed]:
         _ask(layout, "stopProcessGroup", group)
@@ -83,20 +83,20 @@ def run(layout: Layout, components: Iterable[Component]) -> None:
         try:
             _ask(layout, "startProcess", component.name, False)
         except xmlrpc.client.Fault as fault:
-            # It had just exited, and supervisord has already restarted it.
+            # The component had just exited, and supervisord has already restarted it.
             if fault.faultCode != 60:  # ALREADY_STARTED of supervisor.xmlrpc.Faults
                 raise
 
 
 def stop(layout: Layout, *names: str) -> None:
-    """Stop the components that are running."""
+    """Stop the named components, unless they or supervisord are down."""
     for name in names:
         with suppress(Unreachable, xmlrpc.client.Fault):  # supervisord or the component is down
             _ask(layout, "stopProcess", name)
 
 
 def _ask(layout: Layout, method: str, *arguments: object) -> Any:
-    """Call a method of supervisord's API (http://supervisord.org/api.html)."""
+    """Call a method in supervisord's API (http://supervisord.org/api.html)."""
     path = layout.supervisor_socket
     try:
         with xmlrpc.client.ServerProxy("http://localhost", transport=_Transport(path)) as proxy:
@@ -106,7 +106,7 @@ def _ask(layout: Layout, method: str, *arguments: object) -> Any:
 
 
 class _Transport(xmlrpc.client.Transport):
-    """XML-RPC over a Unix socket; the supervisor package's transport has no time limit."""
+    """XML-RPC over a Unix socket, with a timeout, which the supervisor package's own lacks."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()

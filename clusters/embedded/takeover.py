@@ -1,4 +1,4 @@
-"""Backs up an older Kubernetes version's data before a newer version writes to it."""
+"""Back up an older Kubernetes version's data before a newer version writes to it."""
 
 import shutil
 from collections.abc import Iterator
@@ -10,11 +10,11 @@ from core import files, toolchain
 from core.toolchain import numbers
 
 OLDEST = "v1.34"
-"""The oldest version whose data is accepted, and the version assumed for data without a record."""
+"""The oldest version whose data is accepted, also assumed if the version is not recorded."""
 
 
 def older(layout: Layout) -> list[str]:
-    """Return the older minor versions that wrote the data; `RuntimeError` if it is unsupported."""
+    """Return the older versions that wrote the data, or raise `RuntimeError` if unsupported."""
     if not (layout.directory / "etcd").exists():
         return []
     written = layout.written_by.read_text().split() if layout.written_by.exists() else [OLDEST]
@@ -30,7 +30,7 @@ def older(layout: Layout) -> list[str]:
 
 @contextmanager
 def taken_over(layout: Layout) -> Iterator[None]:
-    """Back up an older version's data before the cluster starts; an error says how to go back."""
+    """Back up an older version's data before the cluster starts; errors say how to restore it."""
     written, new = older(layout), toolchain.tool("kube-apiserver").version
     data, copy = layout.directory / "etcd", layout.directory / f"etcd-{[*written, new][0]}"
     if len(written) == 1:  # with two, the newer version has started and may have changed the data

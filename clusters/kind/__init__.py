@@ -1,4 +1,4 @@
-"""The kind `kind`: a cluster whose nodes are containers on this machine, created by kind."""
+"""The cluster kind `kind`: nodes are containers on this machine, created by kind."""
 
 from clusters.cluster import Kind, OwnCluster
 from core import tokens

@@ -1,4 +1,4 @@
-"""The settings and resources of a cluster that kind creates (https://kind.sigs.k8s.io)."""
+"""The settings and resources for a cluster that kind creates (https://kind.sigs.k8s.io)."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -28,7 +28,7 @@ ControlPlanes = Annotated[
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Reserved:
-    """Resources on each node that are reserved, so that pods can't use them.
+    """Resources to reserve on each node, so that pods can't use them.
 
     Args:
         cpu: Number of cores.
@@ -41,19 +41,19 @@ class Reserved:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class KindSettings:
-    """The settings of `slipway:cluster` for the kind `kind`.
+    """The settings in `slipway:cluster` for the kind `kind`.
 
     Args:
         name: The cluster's name in kind; by default the stack's name, or slipway-kind for the
             stack `kind`.
         control_planes: Number of control plane nodes.
-        workers: Number of worker nodes, which run the jobs; with 0, the control plane nodes do.
-        image: Image for the nodes, which determines the Kubernetes version; by default the one
-            for kind's version.
+        workers: Number of worker nodes, which run the jobs; if 0, the control plane nodes do.
+        image: Image for the nodes, which determines the Kubernetes version; by default kind's
+            default image.
         reserved: Resources on each node that pods can't use.
         ports: Ports on this machine that are mapped to ports on the first node.
         mounts: Directories on this machine that are mounted in all nodes.
-        adopt: Use an existing cluster of that name. It is never deleted.
+        adopt: Use an existing cluster with this name. It is never deleted.
     """
 
     name: ClusterName
@@ -67,7 +67,7 @@ class KindSettings:
 
 
 def capacity(settings: KindSettings) -> Capacity:
-    """Return the capacity of the jobs' nodes, minus reserved resources and other pods' requests."""
+    """Return the capacity of nodes for jobs, minus what is reserved or other pods request."""
     kept = {"cpu": "0", "memory": "0Mi"} | _kept(settings)
     requests = [_REQUESTS["every_node"], releases.REQUESTS, kept]
     if not settings.workers:
@@ -103,7 +103,7 @@ def config(settings: KindSettings) -> dict[str, Any]:
 
 
 def provision(settings: KindSettings) -> Cluster:
-    """Declare the cluster, its provider, and the operator's images in it."""
+    """Declare the cluster, its provider, and the operator's images on its nodes."""
     if not settings.adopt:  # An existing cluster keeps its own mounts.
         machine.require({f"mounts[{index}]": each for index, each in enumerate(settings.mounts)})
     inputs = {"name": settings.name, "config": config(settings), "adopt": settings.adopt}

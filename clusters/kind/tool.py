@@ -1,4 +1,4 @@
-"""kind as the tool for one cluster, and its resource in the local provider."""
+"""Manage one cluster with kind, and the handler for the cluster's resource."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,14 +17,14 @@ from images.build.kind_node import KindNode
 
 _NO_ENGINE = f"there is no container engine ({', '.join(PROGRAMS)}) on PATH. {INSTALL}"
 _CREATE_SECONDS = 1200.0
-"""Time limit in seconds: the nodes' image, about 1 GB, may have to be pulled first."""
+"""Timeout in seconds; the nodes' image, about 1 GB, may have to be pulled first."""
 _DELETE_SECONDS = 120.0
 _MARK = "/etc/slipway-"
-"""The path of the mount that marks a node, up to the creation token."""
+"""The start of the path of a mount that marks a node; the creation token follows."""
 
 
 class KindTool(Tool):
-    """kind for one cluster; the input `config` is kind's configuration."""
+    """The program `kind`, for one cluster; the input `config` is kind's configuration."""
 
     program: ClassVar[str] = "kind"
     removal: ClassVar[str] = "kind delete cluster --name"
@@ -48,7 +48,7 @@ class KindTool(Tool):
         if self._engine.is_ours:
             podman.prepare()
         config = dict(self.inputs["config"])
-        # A mount is the only kind setting that exists as soon as the node's container does.
+        # Of all settings in kind, only a mount exists as soon as the node's container does.
         mark = {"hostPath": "/dev/null", "containerPath": _MARK + token, "readOnly": True}
         config["nodes"] = [
             {**node, "extraMounts": [*node.get("extraMounts", ()), mark]}
@@ -104,14 +104,14 @@ class KindTool(Tool):
 
     @property
     def _engine(self) -> Engine:
-        """The nodes' container engine. Raises `RuntimeError` with a remedy if there is none."""
+        """The nodes' container engine; raises `RuntimeError` with a remedy if there is none."""
         chosen = engine()
         if chosen is None:
             raise RuntimeError(_NO_ENGINE)
         return chosen
 
     def _containers(self) -> list[str]:
-        """Return the cluster's containers: its nodes, and their load balancer if there is one."""
+        """Return the cluster's containers: the nodes, and a load balancer if there is one."""
         return self.run("get", "nodes", "--name", self.name).split()
 
     def _not_running(self) -> Mapping[str, str]:
@@ -123,23 +123,23 @@ class KindTool(Tool):
 
 
 class KindHandler(ToolHandler):
-    """Handler for `slipway:clusters:Kind`, a kind cluster."""
+    """The handler for the resource `slipway:clusters:Kind`, a kind cluster."""
 
     tool = KindTool
 
 
 def images(cluster: str) -> NodeImages:
-    """Return the images on the kind cluster with this name."""
+    """Return the image target for the nodes of the kind cluster with this name."""
     return NodeImages(KindTool({"name": cluster}))
 
 
 def engine() -> Engine | None:
-    """Return the user's choice, else a working engine, Slipway's podman, or the first engine."""
+    """Return the user's choice, else a working engine, else Slipway's podman, else the first."""
     return podman.choose(on_path(), own=not is_chosen())
 
 
 def more_tools() -> tuple[str, ...]:
-    """Return the tools that setup provides besides kind: podman, and those for building nodes."""
+    """Return the tools that setup must provide besides kind: podman, and those to build nodes."""
     has_engine = any(each.problem() is None for each in on_path())
     if not has_engine and is_chosen():  # the user has to start it first
         return ()

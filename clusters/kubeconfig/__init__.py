@@ -1,4 +1,4 @@
-"""The kind `kubeconfig`: an existing cluster, selected by a kubeconfig context."""
+"""The cluster kind `kubeconfig`: an existing cluster, selected by a kubeconfig context."""
 
 from clusters.cluster import Kind
 from core.handler import Lazy

@@ -1,4 +1,4 @@
-"""Extracts one context from the user's kubeconfig, as a document that works in any directory."""
+"""Extract one context from the user's kubeconfig, as a kubeconfig that works in any directory."""
 
 import json
 import os
@@ -22,7 +22,7 @@ _FOR_EXEC = "client.authentication.k8s.io/exec"
 
 
 class Unusable(pulumi.RunError):
-    """The cluster can't be used because of the setting `key`, or all of `slipway:cluster`."""
+    """The cluster can't be used. `key` is the setting to change, or empty if it is not just one."""
 
     def __init__(self, key: str, text: str) -> None:
         place = f"slipway:cluster.{key}" if key else "slipway:cluster"
@@ -30,24 +30,24 @@ class Unusable(pulumi.RunError):
 
 
 class Absent(Unusable):
-    """The file or context is missing, so the cluster can't be reached, or no longer exists."""
+    """The file or context is missing, so the cluster is unreachable or no longer exists."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The chosen context; `kubeconfig`, a secret, is YAML with only this context."""
+    """The chosen context; `kubeconfig`, a secret, is YAML that contains only this context."""
 
     context: str
     server: str
     files: str
-    """The source of the context, for messages."""
+    """The files that contain the context, for messages."""
     kubeconfig: str = field(repr=False)
     path: str | None = None
     """The file in the settings, or None for kubectl's default."""
 
 
 def kubectl(path: str | None, context: str | None) -> str:
-    """Return the kubectl command with these settings, for pasting into a shell."""
+    """Return the kubectl command for a kubeconfig and context, to be pasted into a shell."""
     named = [] if path is None else ["--kubeconfig", str(Path(path).expanduser())]
     chosen = [] if context is None else ["--context", context]
     return shlex.join(["kubectl", *named, *chosen])
@@ -56,12 +56,12 @@ def kubectl(path: str | None, context: str | None) -> str:
 def choose(
     path: str | None, context: str | None, content: str | Mapping[str, Any] | None = None
 ) -> Choice:
-    """Return a context, with the content of the files that it refers to inlined.
+    """Return a context with the contents of the files that it refers to inlined.
 
-    By default the file is kubectl's and the context the current one; `content` replaces the file.
-    A token file remains a file, because it is rewritten before the token expires.
+    By default, the file is kubectl's and the context the current one. `content`, if set, is used
+    instead of a file. A token file is not inlined, as it is rewritten before the token expires.
 
-    Raises `Absent` if the file or context is missing, and `Unusable` if a program can't use it.
+    Raises `Absent` if the file or context is missing, and `Unusable` if it can't be used.
     """
     if content is None:
         files = _files(path)
@@ -73,10 +73,10 @@ def choose(
 
 
 def _chosen(files: Sequence[Path], shown: str, path: str | None, context: str | None) -> Choice:
-    """Return a context from these files, which messages call `shown`."""
+    """Return a context from these files; `shown` is how messages refer to the files."""
     merged = _view(files, shown)
     if not (names := [each["name"] for each in merged["contexts"] or ()]):
-        raise Absent("path", f"{shown} contains no context; set another file")
+        raise Absent("path", f"{shown} does not contain a context; set a different file")
     name = merged["current-context"] if context is None else context
     if not name:
         raise Absent(
@@ -116,11 +116,11 @@ def _files(path: str | None) -> list[Path]:
         return existing
     listed = ", ".join(map(str, candidates))
     hint = "" if path is not None else " Set a kubeconfig's path here, or in KUBECONFIG."
-    raise Absent("path", f"{listed}: there is no such file.{hint}")
+    raise Absent("path", f"{listed}: no such file.{hint}")
 
 
 def _view(files: Sequence[Path], shown: str, *flags: str) -> Any:
-    """Return the document that kubectl merges from the files, without changing them."""
+    """Return the merged content of the files, as kubectl prints it. The files are not changed."""
     command = (str(toolchain.path("kubectl")), "config", "view", "--output=json", *flags)
     try:
         listed = os.pathsep.join(map(str, files))
@@ -131,7 +131,7 @@ def _view(files: Sequence[Path], shown: str, *flags: str) -> Any:
 
 
 def _folder_of(user: str, files: Sequence[Path]) -> Path:
-    """Return the folder of the first file with a user, which the user's paths are relative to."""
+    """Return the folder of the first file with a user, to which the user's paths are relative."""
     for file in files:
         users = (yaml.safe_load(file.read_text()) or {}).get("users") or ()
         if any(each["name"] == user for each in users):
@@ -140,7 +140,7 @@ def _folder_of(user: str, files: Sequence[Path]) -> Path:
 
 
 def _portable(user: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return credentials with their paths, which are relative to `folder`, made absolute."""
+    """Return credentials with paths, which are relative to `folder`, made absolute."""
     credentials = {key: value for key, value in user.items() if key != "extensions"}
     if "tokenFile" in credentials:
         credentials["tokenFile"] = str((folder / credentials["tokenFile"]).absolute())

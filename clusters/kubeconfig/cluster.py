@@ -1,7 +1,7 @@
-"""Inspects an existing cluster, selected by a kubeconfig context, before anything is declared.
+"""Inspect an existing cluster, selected by a kubeconfig context, before declaring anything.
 
-All stacks use the same names for their objects in a cluster, so two stacks would conflict. The
-functions `require_…` raise `Unusable` to prevent that.
+All stacks use the same names for their objects in a cluster, so two stacks in the same cluster
+would conflict. The functions `require_…` raise `Unusable` to prevent that.
 """
 
 import json
@@ -25,7 +25,7 @@ from images.resource import helper_images
 
 
 def gpus(settings: KubeconfigSettings) -> GpuPool | None:
-    """Return the GPU nodes in the settings."""
+    """Return the GPU nodes that the settings describe, or None if there are none."""
     if settings.gpus is None:
         return None
     pool = vars(settings.gpus)
@@ -50,7 +50,7 @@ def provision(settings: KubeconfigSettings) -> Cluster:
         provider=pulumi_kubernetes.Provider(
             pulumi.get_stack(),
             kubeconfig=kubeconfig,
-            # Only its address: new credentials do not mean another cluster.
+            # Only the server's address: new credentials do not mean a different cluster.
             cluster_identifier=choice.server,
             opts=pulumi.ResourceOptions(depends_on=needs),
         ),
@@ -70,7 +70,7 @@ def provision(settings: KubeconfigSettings) -> Cluster:
 def _fitting(
     settings: KubeconfigSettings, choice: Choice, facts: Found, namespace: str
 ) -> ExistingOperator | None:
-    """Check that the stack may use the cluster; return its operator, or None to install one."""
+    """Check that the stack can use the cluster; return its operator, or None to install one."""
     own = stack()
     require_alone(facts, namespace, own)
     require_namespace(facts, namespace, own, named=settings.namespace is not None)
@@ -83,7 +83,7 @@ def _fitting(
 
 
 def _presumed(settings: KubeconfigSettings) -> tuple[Choice, Found, ExistingOperator | None]:
-    """Return placeholders for a cluster that the previewed program creates, and its operator."""
+    """Return placeholders for a cluster, created by the previewed program, and its operator."""
     pulumi.log.info("the cluster does not exist yet: this preview assumes a new one")
     images = settings.images or Images()
     installs = settings.registry is not None or None not in {
@@ -96,16 +96,16 @@ def _presumed(settings: KubeconfigSettings) -> tuple[Choice, Found, ExistingOper
 
 
 def _no_volume(facts: Found) -> str:
-    """Return `Cluster.no_volume`, which is empty if the stack's claim exists."""
+    """Return the value for `Cluster.no_volume`; empty if the stack's claim already exists."""
     if facts.claim_of == stack():
         return ""
     if facts.default_class is None:
-        return "this account may not list StorageClasses, so it is unknown whether one is default"
+        return "this account is not allowed to list StorageClasses to find the default one"
     if not facts.default_class:
         return "the cluster has no default StorageClass"
     if facts.nodes is None:
-        return f"this account may not list nodes; there may be several, and {ONE_AT_A_TIME}"
-    return "" if facts.nodes == 1 else f"jobs may run on {facts.nodes} nodes, and {ONE_AT_A_TIME}"
+        return f"this account can't list the nodes; if there are several, {ONE_AT_A_TIME}"
+    return "" if facts.nodes == 1 else f"jobs can run on {facts.nodes} nodes, and {ONE_AT_A_TIME}"
 
 
 def require_alone(found: Found, namespace: str, stack: str) -> None:
@@ -130,19 +130,19 @@ def require_alone(found: Found, namespace: str, stack: str) -> None:
 
 
 def require_namespace(found: Found, namespace: str, stack: str, *, named: bool) -> None:
-    """Raise `Unusable` unless the stack may use the named namespace, or create or keep its own."""
+    """Raise `Unusable` unless the stack can use the named namespace, or create or keep its own."""
     if named and namespace not in {*found.namespaces, *found.unseen}:
         raise Unusable(
             "namespace",
-            f"{namespace} does not exist, and a namespace set here is used as it is; create it "
-            f"(`kubectl create namespace {namespace}`), or remove this setting to let the stack "
-            "create its own",
+            f"{namespace} does not exist, and the stack does not create a namespace that is set "
+            f"here; create it (`kubectl create namespace {namespace}`), or remove this setting to "
+            "let the stack create its own",
         )
     if not named and found.namespaces.get(namespace, stack) != stack:
         raise Unusable(
             "namespace",
             f"is missing, and {namespace}, which the stack would create, already exists and is not "
-            "this stack's; set it here to use it as it is, or set another existing namespace",
+            "this stack's; set it here to use it anyway, or set a different existing namespace",
         )
 
 
@@ -153,8 +153,8 @@ def require_home(found: Found, stack: str) -> None:
             "operator",
             "the training operator would be installed in the namespace "
             f"{releases.NAMESPACE}, which already exists and is not this stack's: its pods would "
-            "be subject to another Pod Security level, and `make down` would remove it. Have "
-            "the namespace's owner install the training operator, and set existing",
+            "be subject to a different Pod Security level, and `make down` would remove it. Ask "
+            "the namespace's owner to install the training operator, and set existing",
         )
 
 
@@ -168,7 +168,7 @@ def _report(
     if settings.context is None and settings.kubeconfig is None:
         pulumi.log.warn(
             f"slipway:cluster.context: is missing, so the current one in {choice.files}, "
-            f"{choice.context}, is used; if another one becomes current, the stack will move there"
+            f"{choice.context}, is used; if you switch contexts, the stack moves to that cluster"
         )
     pulumi.log.info(f"cluster {choice.server}, context {choice.context} in {choice.files}")
     if operator is not None:

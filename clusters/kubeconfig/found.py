@@ -1,4 +1,4 @@
-"""The result of inspecting a cluster, and the choice of its training operator. Pure."""
+"""The result of inspecting a cluster, and the choice of a training operator in it. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from core.problem import quote
 
 @dataclass(frozen=True)
 class Deployed:
-    """A training operator's Deployment, its container, and the stack that created it, if any."""
+    """A training operator's Deployment, and the stack that created it, or None if none did."""
 
     namespace: str
     name: str
@@ -23,25 +23,26 @@ class Deployed:
 
 @dataclass(frozen=True)
 class Found:
-    """The state of a cluster, as far as the account may read it.
+    """The state of a cluster, as far as this account is allowed to read it.
 
     Args:
         serves: Whether the API server serves PyTorchJobs.
-        kubernetes: Its Kubernetes version, or None if that can't be read.
-        trainer: Whether it serves Kubeflow Trainer 2's TrainJobs.
-        made_by: The stack that installed the operator, or None if another party did, or if
-            unknown.
+        kubernetes: The Kubernetes version, or None if it can't be read.
+        trainer: Whether the API server serves Kubeflow Trainer 2's TrainJobs.
+        made_by: The stack that installed the operator, or None if it is unknown or another party
+            installed the operator.
         deployed: The operators' Deployments, or None if unknown.
         judged: Whether a webhook validates PyTorchJobs, or None if that can't be tested, for
             example because the namespace does not exist yet.
-        namespaces: Which of the jobs' and the operator's namespaces exist, each with the stack
-            that created it, or None for another party. Unreadable ones are missing.
-        unseen: Which of these two namespaces can't be read.
+        namespaces: The jobs' and the operator's namespaces, if they exist and can be read, each
+            with the stack that created it, or None if another party did.
+        unseen: Those of these two namespaces that can't be read.
         jobs_of: The stack whose service account is in the jobs' namespace, or None if there is
-            none, or if unknown.
+            none or it is unknown.
         default_class: Whether there is a default StorageClass, or None if that can't be read.
-        nodes: Number of nodes for jobs, or None if that can't be read.
-        claim_of: The stack whose claim for kept files is in the jobs' namespace, or None likewise.
+        nodes: Number of nodes for jobs, or None if it can't be read.
+        claim_of: The stack whose claim for kept files is in the jobs' namespace, or None if there
+            is none or it is unknown.
     """
 
     serves: bool = False
@@ -61,16 +62,16 @@ class Found:
 def decide(
     requested: Requested, found: Found, *, stack: str, namespace: str
 ) -> ExistingOperator | None:
-    """Return the operator to use, or None to install one or keep the stack's own.
+    """Return the existing operator to use, or None to install one or keep the stack's own.
 
-    Nothing in `found` may belong to another stack. Raises `Unusable`.
+    Raises `Unusable` if neither is possible. Nothing in `found` may belong to another stack.
     """
     if found.made_by == stack:
         if requested == "existing":
             raise _unfit(
                 requested,
                 "this stack installed the operator itself, and would remove it; set auto, or run "
-                "`make down`, then `make up` once another party has installed one",
+                "`make down`, and run `make up` after someone else has installed an operator",
             )
         return None
     if found.serves and (found.deployed or found.judged is True):
@@ -79,27 +80,27 @@ def decide(
         return None
     if found.serves:
         if found.deployed is None and found.judged is None:
-            # It may exist, but be unreadable; the gate checks whether it responds.
+            # An operator may exist but be unreadable; the gate checks whether it responds.
             return ExistingOperator()
         raise _unfit(
             requested,
-            "the cluster serves PyTorchJobs, but no operator runs them: this account can see "
-            "neither a Deployment with its label nor a webhook that validates them. Set `operator: "
-            "install` to install one; or, if it is older than 1.8 and has no webhook, allow this "
-            "account to `get` Deployments in the operator's namespace",
+            "the cluster serves PyTorchJobs, but no operator seems to run them: this account can "
+            "see neither a Deployment with the operator's label nor a webhook. Set `operator: "
+            "install` to install one; or, if there is one older than 1.8, without a webhook, allow "
+            "this account to `get` Deployments in the operator's namespace",
         )
     if found.trainer:
         raise _unfit(
             requested,
             "the cluster has Kubeflow Trainer 2 (trainer.kubeflow.org), which runs TrainJobs but "
-            f"not PyTorchJobs; Slipway needs the training operator {releases.ACCEPTED}. Set "
+            f"not PyTorchJobs; Slipway requires the training operator {releases.ACCEPTED}. Set "
             "`operator: install` to install it as well",
         )
     if requested == "existing":
         raise _unfit(
             requested,
             "the cluster does not serve PyTorchJobs (kubeflow.org/v1), so no training operator is "
-            "installed; set install or auto, or have the cluster's administrator install one",
+            "installed; set install or auto, or ask the cluster's administrator to install one",
         )
     return None
 
@@ -112,7 +113,7 @@ def _others(requested: Requested, facts: Found, namespace: str) -> ExistingOpera
         raise _unfit(
             requested,
             f"there is already a training operator{f', {named}' if named else ''}, and two would "
-            "both act on every job; set existing, or auto, which finds it",
+            "both act on every job; set existing or auto to use that one",
         )
     if not operators:
         return ExistingOperator()
@@ -135,7 +136,7 @@ def _against(
     if version is None and facts.judged is False:
         yield (
             f"has the image {quote(operator.image)}, whose name contains no version, and no "
-            f"webhook for PyTorchJobs, unlike versions since 1.8; accepted: {releases.ACCEPTED}"
+            f"webhook for PyTorchJobs, unlike 1.8 and later; accepted: {releases.ACCEPTED}"
         )
     elif version is not None and not releases.is_accepted(version):
         yield f"is version {version}; accepted: {releases.ACCEPTED}"

@@ -1,4 +1,4 @@
-"""Inspects a cluster for operators and Slipway's objects, as far as the account may; read-only."""
+"""Look for training operators and Slipway's objects in a cluster, without changing anything."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -26,11 +26,11 @@ _DEFAULT = "storageclass.kubernetes.io/is-default-class"
 """https://kubernetes.io/docs/concepts/storage/storage-classes/#default-storageclass"""
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _LIMIT = (3, 5)
-"""Time limits in seconds for connecting and for the response."""
+"""Timeouts in seconds for connecting and for the response."""
 
 
 def look(choice: Choice, namespace: str) -> Found:
-    """Return the cluster's state for jobs in a namespace, or raise `Unusable` within seconds."""
+    """Inspect a cluster for jobs in `namespace`, or raise `Unusable` if it can't be reached."""
     try:
         api = connect(choice.kubeconfig)
         return _found(api, namespace, _groups(api))
@@ -39,26 +39,26 @@ def look(choice: Choice, namespace: str) -> Found:
     except (urllib3.exceptions.HTTPError, ApiException) as error:
         if (why := silence(error)) is not None:
             raise Unusable("", _unreachable(choice, why)) from error
-        text = f"{choice.server} does not let this account do anything: {api_message(error)}"
+        text = f"{choice.server} rejects all requests from this account: {api_message(error)}"
         if isinstance(error, ApiException) and error.status == HTTPStatus.UNAUTHORIZED:
             text += "; its credentials have expired or are not recognized, so log in again"
         raise Unusable("", text) from error
 
 
 def get(api: client.ApiClient, path: str, **query: str) -> Any:
-    """Return the document at a path, or None if it is missing or this account may not read it."""
+    """Return the object at a path, or None if it is missing or this account can't read it."""
     document = _read(api, path, **query)
     return None if isinstance(document, HTTPStatus) else document
 
 
 def owner(api: client.ApiClient, namespace: str) -> str | None:
-    """Return the stack that created a namespace, or the jobs' service account in it, or None."""
+    """Return the stack that created a namespace or, if unknown, the jobs' service account in it."""
     stack = _made_by(get(api, f"/api/v1/namespaces/{namespace}"))
     return _account_made_by(api, namespace) if stack is None else stack
 
 
 def silence(error: Exception) -> str | None:
-    """Return why a cluster is not responding, or None if it responds, even with an error."""
+    """Return why a cluster is not responding, or None if it responded, even with an error."""
     is_silent = isinstance(error, urllib3.exceptions.HTTPError)
     return " ".join(str(error).split()) if is_silent else None
 
@@ -67,9 +67,9 @@ def _unreachable(choice: Choice, why: str) -> str:
     see = f"`{kubectl(choice.path, choice.context)} get --raw /version`"
     if "certificate verify failed" in why:
         return (
-            f"{choice.server} is not responding as that cluster: {why}. Its certificate was not "
-            "issued by the kubeconfig's certificate-authority: check that the server is the right "
-            f"one, and whether a proxy is responding in its place: {see}"
+            f"{choice.server} does not identify itself as that cluster: {why}. Its certificate was "
+            "not issued by the kubeconfig's certificate-authority: check that the server is the "
+            f"right one, and that no proxy is responding in its place: {see}"
         )
     return (
         f"{choice.server} is not responding: {why}. Check that the cluster is up and this machine "
@@ -157,7 +157,7 @@ def _made_by(thing: Mapping[str, Any] | None) -> str | None:
 
 
 def _read(api: client.ApiClient, path: str, **query: str) -> Any:
-    """Return the document at a path, or the HTTP status if it is missing or forbidden."""
+    """Return the object at a path, or the HTTP status if it is missing or forbidden."""
     try:
         return ask(api, Request("GET", path, query), limit=_LIMIT)
     except ApiException as error:

@@ -1,4 +1,4 @@
-"""A stack's remains in an existing cluster, as the cluster lists them."""
+"""What a destroyed stack left behind in an existing cluster."""
 
 from collections.abc import Mapping
 
@@ -32,8 +32,8 @@ _KINDS: Mapping[str, str] = {
 def remains(settings: KubeconfigSettings, stack: str) -> Remains:
     """Return the objects with Slipway's labels in the jobs' namespace, unless another stack's.
 
-    If the cluster refuses this account, objects may remain, and that is reported. If it is not
-    responding or has no context, it may have been deleted, as `pulumi destroy` ran before.
+    If the cluster rejects this account, that is reported as something left. If the cluster is not
+    responding or its context is missing, it was probably deleted, so nothing counts as left.
     """
     namespace = JOBS if settings.namespace is None else settings.namespace
     try:
@@ -47,7 +47,7 @@ def remains(settings: KubeconfigSettings, stack: str) -> Remains:
     try:
         api = connect(choice.kubeconfig)
         if (whose := owner(api, namespace)) not in {None, stack}:
-            return {f"{_WHAT} of its own ({namespace} belongs to the stack {whose})": []}
+            return {f"{_WHAT} that belong to it ({namespace} belongs to the stack {whose})": []}
         return _labeled(api, namespace, f"{command} --namespace {namespace}")
     except (ApiException, ConfigException, urllib3.exceptions.HTTPError) as error:
         see = _listing(command, namespace)
@@ -58,10 +58,10 @@ def remains(settings: KubeconfigSettings, stack: str) -> Remains:
 
 
 def _labeled(api: client.ApiClient, namespace: str, kubectl: str) -> Remains:
-    """Return the remains with commands to remove them; kept claims are only mentioned."""
+    """Return the remaining objects with commands to remove them; kept claims are only mentioned."""
     left, kept = [], []
     for kind, root in _KINDS.items():
-        # None for a kind that does not exist or can't be read.
+        # None means that the kind does not exist or can't be read.
         listed = get(api, f"{root}/namespaces/{namespace}/{kind}s", labelSelector=_LABELS)
         for each in listed["items"] if listed is not None else ():
             name, annotations = each["metadata"]["name"], each["metadata"].get("annotations")
@@ -72,11 +72,11 @@ def _labeled(api: client.ApiClient, namespace: str, kubectl: str) -> Remains:
     what = _WHAT
     if kept:
         command = f"{kubectl} delete persistentvolumeclaim {' '.join(kept)}"
-        what += f" except claims that are kept with their files (`{command}` removes them)"
+        what += f" except claims that are kept with their files (to remove these: `{command}`)"
     return {what: left}
 
 
 def _listing(kubectl: str, namespace: str) -> str:
-    """Return the command that lists these objects."""
+    """Return the command that lists the objects with Slipway's labels in a namespace."""
     kinds = ",".join(f"{kind}s" for kind in _KINDS)
     return f"{kubectl} --namespace {namespace} get {kinds} --selector {_LABELS}"

@@ -1,4 +1,4 @@
-"""The settings of `slipway:cluster` for the kind `kubeconfig`; its keys are camelCase."""
+"""The settings in `slipway:cluster` for the kind `kubeconfig`; their keys are camelCase."""
 
 from collections.abc import Iterator
 from dataclasses import field
@@ -27,13 +27,13 @@ class Gpus:
     """The GPU nodes.
 
     Args:
-        per_node: `nvidia.com/gpu` that each of these nodes offers.
-        nodes: Minimum number of nodes; with 0, nodes are created when a job needs them.
+        per_node: Number of `nvidia.com/gpu` on each of these nodes.
+        nodes: Minimum number of nodes; if 0, nodes are created when a job needs them.
         max_nodes: Maximum number of nodes; by default unknown.
         labels: Labels that only these nodes have.
         taints: Taints on these nodes.
         interface: The pods' network interface that NCCL and Gloo use.
-        device_plugin: Whether Slipway installs NVIDIA's device plugin; most clusters have it.
+        device_plugin: Let Slipway install NVIDIA's device plugin; most clusters already have it.
     """
 
     per_node: Positive
@@ -51,15 +51,15 @@ class KubeconfigSettings(Consistent):
 
     Args:
         path: Path to the kubeconfig; by default $KUBECONFIG, or else ~/.kube/config.
-        kubeconfig: Content of a kubeconfig instead, as text or a map, for a program that has just
-            created the cluster. A secret.
+        kubeconfig: Content of a kubeconfig, as a string or a map, instead of `path`, for a program
+            that has just created the cluster. A secret.
         context: Context in the kubeconfig; by default the current one.
         namespace: Existing namespace for jobs; by default `slipway-jobs` is created.
-        operator: Whether the training operator is installed, must already exist, or is installed
-            only if there is none.
+        operator: Install the training operator (`install`), use an existing one (`existing`), or
+            install it only if there is none (`auto`).
         registry: Registry that images are pushed to and pulled from.
         images: Prebuilt images.
-        disconnected: Whether nodes can reach only that registry.
+        disconnected: Set this if nodes can reach no registry other than `registry`.
         gpus: The GPU nodes; by default none.
     """
 
@@ -76,52 +76,50 @@ class KubeconfigSettings(Consistent):
     def contradictions(self) -> Iterator[Contradiction]:
         registry, gpus = self.registry, self.gpus
         if self.path is not None and self.kubeconfig is not None:
-            text = "sets a file, but `kubeconfig` is the content of one; remove one of them"
+            text = "can't be combined with `kubeconfig`, which replaces a file; remove one of them"
             yield contradiction(("path",), text, "kubeconfig")
         if registry is None:
             yield from _missing(self)
             if self.disconnected:
-                text = "requires a `registry`, as nodes can reach only that; set one, or remove "
+                text = "requires a `registry` that nodes can reach; set one, or remove "
                 yield contradiction(("disconnected",), f"{text}this setting", "registry")
         elif self.disconnected:
             yield from _unmirrored(registry, gpus)
         if gpus is not None and gpus.max_nodes is not None and gpus.max_nodes < gpus.nodes:
             text = f"{gpus.max_nodes} is less than `gpus.nodes`, {gpus.nodes}; raise it, or lower "
-            yield contradiction(("gpus", "maxNodes"), f"{text}that", "gpus.nodes")
+            yield contradiction(("gpus", "maxNodes"), f"{text}`gpus.nodes`", "gpus.nodes")
 
 
 def _unmirrored(registry: Registry, gpus: Gpus | None) -> Iterator[Contradiction]:
-    """Yield images that the nodes would pull from a registry that they can't reach."""
+    """Yield images that nodes would have to pull from a registry that they can't reach."""
     about, server = ("disconnected", "registry"), registry.host
     for public, private in registry.mirrors.items():
         if host(private) != server:
-            text = f"{private} is not in {server}, all that `disconnected` nodes can reach; copy it"
+            text = f"{private} must be in {server}, as `disconnected` nodes reach no other registry"
             yield contradiction(("registry", "mirrors", public), text, *about)
     if gpus is not None and gpus.device_plugin and DEVICE_PLUGIN not in registry.mirrors:
-        text = (
-            f"lacks {DEVICE_PLUGIN}, which `gpus.devicePlugin` installs; copy it, and add the copy"
-        )
+        text = f"lacks {DEVICE_PLUGIN}, which `gpus.devicePlugin` installs; push a copy and add it"
         yield contradiction(("registry", "mirrors"), text, *about, "gpus")
 
 
 def _missing(settings: KubeconfigSettings) -> Iterator[Contradiction]:
-    """Yield the images that are missing when there is no registry to push them to."""
+    """Yield images that must be set, because there is no registry to push them to."""
     about = ("registry", "images", "gpus", "operator")
     images = settings.images
     if images is None:
         text = (
-            "is missing: set how images get into the cluster, with `registry` (they are built here "
-            "and pushed there) or `images` (they already exist)"
+            "is missing: nodes need to pull images; set `registry`, to which images built on this "
+            "machine are pushed, or `images`, which already exist"
         )
         yield contradiction(("images",), text, *about)
         return
-    needed = {"trainer": (images.trainer, "jobs run it")}
+    needed = {"trainer": (images.trainer, "jobs use it")}
     if settings.gpus is not None:
-        needed["trainerCuda"] = (images.trainer_cuda, "jobs on `gpus` run it")
+        needed["trainerCuda"] = (images.trainer_cuda, "jobs on `gpus` use it")
     if settings.operator == "install":
-        needed["trainingOperator"] = (images.training_operator, "`operator: install` needs it")
-        needed["tcpWait"] = (images.tcp_wait, "`operator: install` needs it")
+        needed["trainingOperator"] = (images.training_operator, "`operator: install` requires it")
+        needed["tcpWait"] = (images.tcp_wait, "`operator: install` requires it")
     for name, (image, why) in needed.items():
         if image is None:
-            text = f"is missing, and {why}; set the image, or a `registry` to push it to"
+            text = f"is missing, but {why}; set the image, or a `registry` to push it to"
             yield contradiction(("images", name), text, *about)

@@ -1,4 +1,4 @@
-"""The kind `minikube`: a cluster in containers or virtual machines, created by minikube."""
+"""The cluster kind `minikube`: nodes are containers or virtual machines, created by minikube."""
 
 from clusters.cluster import Kind, OwnCluster
 from core import tokens

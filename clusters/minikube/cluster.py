@@ -1,4 +1,4 @@
-"""Settings and resources of a cluster that minikube creates (https://minikube.sigs.k8s.io)."""
+"""The settings and resources for a minikube cluster (https://minikube.sigs.k8s.io)."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -30,21 +30,21 @@ Driver = Annotated[
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class MinikubeSettings(Consistent):
-    """The settings of `slipway:cluster` for the kind `minikube`.
+    """The settings in `slipway:cluster` for the kind `minikube`.
 
     Args:
-        name: The profile's name; by default the stack's, or slipway-minikube for the stack
+        name: The profile's name; by default the stack's name, or slipway-minikube for the stack
             `minikube`.
         driver: Driver that runs the nodes; by default minikube chooses one.
         cpus: Cores per node.
         memory: Memory per node.
         disk_size: Disk size per node, if the nodes are virtual machines.
         nodes: Number of nodes.
-        kubernetes_version: Kubernetes version; by default minikube's.
+        kubernetes_version: Kubernetes version; by default minikube's default.
         ports: Ports on this machine that are mapped to ports on the nodes.
-        mount: A directory on this machine that is mounted in the nodes; minikube allows only one.
-        force: Continue despite minikube's warnings, such as about docker's driver as root.
-        adopt: Use an existing profile of that name. It is never deleted.
+        mount: A directory on this machine to mount in the nodes; minikube allows only one.
+        force: Continue despite minikube's warnings, such as about using the docker driver as root.
+        adopt: Use an existing profile with this name. It is never deleted.
     """
 
     name: ClusterName
@@ -64,7 +64,7 @@ class MinikubeSettings(Consistent):
 
     def contradictions(self) -> Iterator[Contradiction]:
         if self.ports and self.driver not in CONTAINER_DRIVERS:
-            text = f"requires a driver that supports ports: one of {', '.join(CONTAINER_DRIVERS)}"
+            text = f"requires a driver that supports ports: {' or '.join(CONTAINER_DRIVERS)}"
             yield contradiction(("ports",), text, "driver")
         if self.mount is not None and self.mount.read_only:
             text = "minikube can't mount read-only; remove this setting, or set it to false"
@@ -72,14 +72,14 @@ class MinikubeSettings(Consistent):
 
 
 def capacity(settings: MinikubeSettings) -> Capacity:
-    """Return each node's capacity for jobs, assuming that all nodes are like the first."""
+    """Return each node's capacity for jobs, as if each ran the same system pods as the first."""
     total = Capacity(Decimal(settings.cpus), size(settings.memory), nodes=settings.nodes)
     # The requests of the control plane, one CoreDNS and the network plugin on the first node.
     return total.beside(({"cpu": "850m", "memory": "220Mi"}, releases.REQUESTS))
 
 
 def inputs(settings: MinikubeSettings) -> dict[str, Any]:
-    """Return the resource's inputs in the format of minikube's flags. Pure."""
+    """Convert settings to the resource's inputs, in the format of minikube's flags. Pure."""
     every = {to_camel(name): value for name, value in vars(settings).items()} | {
         "memory": _megabytes(settings.memory),
         "diskSize": _megabytes(settings.disk_size),
@@ -94,13 +94,13 @@ def inputs(settings: MinikubeSettings) -> dict[str, Any]:
 
 
 def provision(settings: MinikubeSettings) -> Cluster:
-    """Declare the profile, its provider, and the operator's images in it."""
-    if settings.mount is not None and not settings.adopt:  # An existing one keeps its own.
+    """Declare the profile, its provider, and the operator's images on its nodes."""
+    if settings.mount is not None and not settings.adopt:  # An existing profile keeps its mount.
         machine.require({"mount": settings.mount})
     target = {"kind": "minikube", "profile": settings.name}
     return machine.declare("minikube", tokens.MINIKUBE, inputs(settings), target)
 
 
 def _megabytes(amount: str) -> str:
-    """Return an amount in minikube's unit mb, which is 1024 x 1024 bytes."""
+    """Convert an amount to minikube's unit `mb`, which is 1024 x 1024 bytes."""
     return f"{size(amount) // 2**20}mb"

@@ -1,4 +1,4 @@
-"""minikube as the tool for one profile (https://minikube.sigs.k8s.io/docs/commands/)."""
+"""Manage one profile with minikube (https://minikube.sigs.k8s.io/docs/commands/)."""
 
 import json
 import os
@@ -22,25 +22,25 @@ from core.process import CommandFailed
 from images.build.kind_node import MinikubeNode
 
 CONTAINER_DRIVERS = ("docker", "podman")
-"""Drivers that run nodes as containers in the engine of that name. Only these support ports."""
+"""Drivers that run nodes in the container engine of the same name; only these support ports."""
 _CREATE_SECONDS = 1800.0
-"""Time limit in seconds: the nodes' image or disk, about 1.5 GB, may have to be fetched first."""
+"""Timeout in seconds; the nodes' image or disk, about 1.5 GB, may have to be fetched first."""
 _RUNTIME = "containerd"
-"""The container runtime, as in all other kinds of cluster: docker finds an image by its
-digest only if it pulled it."""
+"""The container runtime, as in all other cluster kinds. With docker, an image could be found by
+its digest only if it was pulled."""
 _SHAPE = ("driver", "cpus", "memory", "diskSize", "nodes", "kubernetesVersion")
-"""Inputs that become flags of the same name, such as --disk-size."""
+"""Inputs that become flags with the same name, such as --disk-size."""
 _OFFLINE = ("--force", "--preload=false", "--cache-images=false", "--install-addons=false")
 """Flags for `MinikubeNode`, which contains its images and StorageClass. Without --force,
 minikube looks up any Kubernetes version newer than itself on the internet."""
 _OWN_PODMAN = "own-podman"
-"""A file in the cluster's directory that exists while Slipway's own podman runs its nodes."""
+"""A file in the cluster's directory, which exists while Slipway's own podman runs the nodes."""
 _LABELS, _MARK = "node-labels", "slipway.dev/creation="
-"""The kubelet flag, and the label in it that holds the creation token."""
+"""The kubelet flag for node labels, and the label whose value is the creation token."""
 
 
 class MinikubeTool(Tool):
-    """minikube for one profile; `clusters.minikube.cluster.inputs` returns its inputs."""
+    """The program `minikube`, for one profile; `clusters.minikube.cluster` returns its inputs."""
 
     program: ClassVar[str] = "minikube"
     removal: ClassVar[str] = "minikube delete --profile"
@@ -73,8 +73,8 @@ class MinikubeTool(Tool):
         if runtime == _RUNTIME:
             return None
         return (
-            f"its container runtime is {runtime or 'unknown'}; only {_RUNTIME} is allowed, as it "
-            f"identifies images by digest. Create it with --container-runtime={_RUNTIME}"
+            f"its container runtime is {runtime or 'unknown'}, but only {_RUNTIME} identifies all "
+            f"images by digest. Recreate the profile with --container-runtime={_RUNTIME}"
         )
 
     def create(self, token: str, context: Context) -> None:
@@ -127,31 +127,31 @@ class MinikubeTool(Tool):
 
     @property
     def _engine(self) -> Engine | None:
-        """The nodes' container engine. If it does not work, minikube may use another one."""
+        """The nodes' container engine; if it does not work, minikube may use a different one."""
         driver = self.inputs.get("driver")
         engines = [Engine(each) for each in CONTAINER_DRIVERS if driver in {None, each}]
         return podman.choose(engines, own=driver in {None, "podman"})
 
     @property
     def _home(self) -> Path:
-        """The directory with minikube's profiles and its cache."""
+        """The directory that contains minikube's profiles and cache."""
         home = {**os.environ, **self.variables}.get("MINIKUBE_HOME") or Path.home()
         return Path(home) if Path(home).name == ".minikube" else Path(home, ".minikube")
 
     def _offline_flags(self, context: Context) -> list[str]:
-        """Provide the files that minikube would fetch, and return the flags to use them, if any."""
+        """Provide the files that minikube would fetch, if possible, and return flags for them."""
         engine = self._engine
         if engine is None or engine.problem() or not MinikubeNode.is_provided():
             return []
         version = "v" + toolchain.tool("kubelet").version.removeprefix("v")
         if (requested := self.inputs.get("kubernetesVersion", version)) != version:
-            text = f"{requested} can't be fetched; set {version}, or remove this setting"
+            text = f"{requested} is not available; set {version}, or remove this setting"
             raise RuntimeError(f"slipway:cluster.kubernetesVersion: {text}")
         if engine.is_ours:
             podman.prepare()
             Path(self.directory, _OWN_PODMAN).touch()
         image = engine.provide(MinikubeNode(), context)
-        archive = Path(image.replace(":", "_")).name + ".tar"  # has to exist, but is not read
+        archive = Path(image.replace(":", "_")).name + ".tar"  # must exist, but is not read
         for name in (f"linux/amd64/{version}/kubeadm", f"kic/amd64/{archive}"):
             place = self._home / "cache" / name
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -171,7 +171,7 @@ class MinikubeTool(Tool):
         return config.get("KubernetesConfig") or {}
 
     def _statuses(self) -> list[Mapping[str, Any]]:
-        """Return minikube's status for each node; minikube fails if one is not running."""
+        """Return minikube's status for each node; its exit status is ignored if any is stopped."""
         lines: list[str] = []
         with suppress(CommandFailed):
             self.run("status", "--output=json", line=lines.append)
@@ -183,18 +183,18 @@ class MinikubeTool(Tool):
 
 
 class MinikubeHandler(ToolHandler):
-    """Handler for `slipway:clusters:Minikube`, a minikube profile."""
+    """The handler for the resource `slipway:clusters:Minikube`, a minikube profile."""
 
     tool = MinikubeTool
 
 
 def images(profile: str) -> NodeImages:
-    """Return the images on the minikube profile with this name."""
+    """Return the image target for the nodes of the minikube profile with this name."""
     return NodeImages(MinikubeTool({"name": profile}))
 
 
 def create_flags(inputs: Mapping[str, Any]) -> list[str]:
-    """Return the `minikube start` flags for a resource's inputs, tested only with a test double."""
+    """Return the `minikube start` flags for a new profile with a resource's inputs."""
     shape = [key for key in _SHAPE if inputs.get(key) is not None]
     flags = [f"--{to_snake(key).replace('_', '-')}={inputs[key]}" for key in shape]
     if ports := inputs.get("ports"):
@@ -203,7 +203,7 @@ def create_flags(inputs: Mapping[str, Any]) -> list[str]:
 
 
 def _start_flags(inputs: Mapping[str, Any]) -> list[str]:
-    """Return the flags for starting a new or existing profile with the same options."""
+    """Return the `minikube start` flags that a new and an existing profile have in common."""
     flags = ["--force"] if inputs.get("force") else []
     if mount := inputs.get("mount"):
         flags += ["--mount", f"--mount-string={mount['host']}:{mount['node']}"]
@@ -211,7 +211,7 @@ def _start_flags(inputs: Mapping[str, Any]) -> list[str]:
 
 
 def more_tools() -> tuple[str, ...]:
-    """Return the tools that setup provides besides minikube: podman, and those to build nodes."""
+    """Return tools that setup must provide besides minikube: podman, and those to build nodes."""
     works = any(Engine(each).problem() is None for each in CONTAINER_DRIVERS)
     tools = () if works or shutil.which("virsh") else podman.TOOLS  # virsh selects kvm2
     return (*tools, *MinikubeNode.needed())

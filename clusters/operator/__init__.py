@@ -1,1 +1,1 @@
-"""Kubeflow's training operator: its releases, its installation, and waiting until it is ready."""
+"""Kubeflow's training operator: releases, installation, and the wait until it is ready."""

@@ -1,6 +1,6 @@
 """The resource `slipway:infra:OperatorReady`, after which PyTorchJobs can be submitted.
 
-The operator is ready only once its webhook validates them; its pod becomes Ready earlier.
+The operator is ready only once its webhook validates PyTorchJobs; its pod becomes Ready earlier.
 """
 
 from collections.abc import Callable
@@ -40,7 +40,7 @@ class OperatorReadyHandler(Handler):
         return []
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Wait until the operator is ready, longer if a new role may not permit pulling it yet."""
+        """Wait until the operator is ready, for longer if its image can't be pulled yet."""
         operator = Operator(inputs)
 
         def attempt() -> None:
@@ -54,7 +54,7 @@ class OperatorReadyHandler(Handler):
         try:
             wait(LIMIT_SECONDS)
         except TimeoutError as error:
-            # Its image is the first one that nodes pull.
+            # The operator's image is the first one that nodes pull.
             pulls = RefusedPulls.from_inputs(inputs)
             if pulls is None or not pulls.may_be_admitted(str(error)):
                 raise
@@ -63,13 +63,13 @@ class OperatorReadyHandler(Handler):
         return str(operator), {}
 
     def delete(self, state: Properties, context: Context) -> None:
-        """Stop runs that no Pulumi state tracks, while the operator still manages them."""
+        """Stop runs that are not in any Pulumi state while the operator can still stop them."""
         if not state.get("shared"):  # the owner of runs in a shared namespace is unknown
             self._stop_runs(state["kubeconfig"], state["jobNamespace"], context)
 
 
 class Operator:
-    """The training operator in a resource's inputs: the stack's own, or an existing one."""
+    """The training operator that inputs describe: the stack's own, or an existing one."""
 
     def __init__(self, inputs: Properties) -> None:
         self._api = connect(inputs["kubeconfig"])
@@ -92,7 +92,7 @@ class Operator:
                 if self._rollout is not None:
                     self._rollout.probe()
             except ApiException as error:
-                # If this account may not read the Deployment, the webhook's response decides.
+                # If this account can't read the Deployment, only the webhook's response counts.
                 if self._own or error.status != HTTPStatus.FORBIDDEN:
                     raise
             if not judges(self._api, self._job_namespace) and self._judges:
@@ -118,17 +118,17 @@ class Operator:
                 ask(self._api, patch, limit=REQUEST_SECONDS)
 
     def explain(self) -> str:
-        """Describe the state of the Deployment and its pods, on lines of their own."""
+        """Describe the state of the Deployment and its pods, starting on a new line."""
         if self._rollout is None:
             return (
-                "\nThis account can't read its Deployment. Ask whoever installed it, or check "
-                "whether `kubectl get validatingwebhookconfigurations` lists one for PyTorchJobs"
+                "\nThis account can't read the operator's Deployment. Ask whoever installed it, or "
+                "check whether `kubectl get validatingwebhookconfigurations` lists its webhook"
             )
         return self._rollout.explain()
 
 
 def judges(api: ApiClient, namespace: str) -> bool:
-    """Return whether a webhook rejects an invalid PyTorchJob that nothing else would detect.
+    """Return whether a webhook rejects an invalid PyTorchJob that nothing else would reject.
 
     Submits a valid PyTorchJob and the invalid one as dry runs, which create nothing.
 

@@ -34,7 +34,7 @@ class TrainingOperator(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions,
     ) -> None:
         super().__init__(tokens.TRAINING_OPERATOR, name, None, opts)
-        # Not for the component itself: Pulumi can't skip a component whose dependency failed.
+        # Not passed to the component itself: Pulumi can't skip one whose dependency failed.
         child = pulumi.ResourceOptions(parent=self, depends_on=list(after))
         properties: dict[str, Any] = {
             "kubeconfig": pulumi.Output.secret(cluster.kubeconfig),
@@ -56,7 +56,7 @@ class TrainingOperator(pulumi.ComponentResource):
 
 
 def _install(cluster: Cluster, child: pulumi.ResourceOptions) -> tuple[pulumi.Resource, str]:
-    """Declare the operator's objects; return its Deployment and the digest of its manifest."""
+    """Declare the operator's objects, and return its Deployment and the Deployment's digest."""
     source, jobs = toolchain.path("training-operator-manifests"), cluster.namespace
     image, wait_image = cluster.images["training-operator"], cluster.images["tcp-wait"]
     namespace, definition, *others, webhook = foundations(source, jobs, wait_image)
@@ -75,12 +75,12 @@ def _with(opts: pulumi.ResourceOptions, **more: Any) -> pulumi.ResourceOptions:
 
 
 def foundations(source: Path, job_namespace: str, wait_image: str) -> list[Manifest]:
-    """Return the objects that have to exist before the operator starts, in creation order.
+    """Return the objects that must exist before the operator starts, in creation order.
 
-    `source` is the release's `manifests` directory; `wait_image` runs in the workers' pods.
+    `source` is the release's `manifests` directory; `wait_image` is for workers' init containers.
     """
     base, placed = source / "base", {"namespace": NAMESPACE}
-    # Otherwise Pulumi would wait for the pods of a Deployment that is declared later.
+    # Otherwise Pulumi would wait for the pods of a Deployment that does not exist yet.
     not_awaited = {"pulumi.com/skipAwait": "true"}
     # Only the release's webhook for PyTorchJobs, with the name and service that the release's
     # overlay sets. The operator adds the CA.
@@ -105,7 +105,7 @@ def deployment(source: Path, job_namespace: str, image: str, wait_image: str) ->
 
 
 def _merged(base: Any, different: Any) -> Any:
-    """Apply a strategic merge patch, which merges list items by name, to `base`.
+    """Return `base` with a strategic merge patch applied, which merges list items by name.
 
     https://kubernetes.io/docs/tasks/manage-kubernetes-objects/update-api-object-kubectl-patch/
     """

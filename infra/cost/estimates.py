@@ -17,11 +17,11 @@ from jobs.plan import TrainingCost, shares
 
 _HOURS_OF_MONTH = 730
 _FRESH = 90
-"""Days after which Azure's prices, sizes and regions may have changed."""
+"""Number of days after which recorded prices, sizes and regions may be out of date."""
 
 
 def announce(pools: Sequence[NodePool], own: PriceTable | None) -> None:
-    """Log the cost of the paid pools, at the stack's prices if it has any, or else Slipway's."""
+    """Log the cost of the billed pools, using the stack's own price table or else Slipway's."""
     if pools:
         table, today = used(own), datetime.now().astimezone().date()
         show_in_summary(estimate(pools, table), pulumi.log.info)
@@ -30,17 +30,17 @@ def announce(pools: Sequence[NodePool], own: PriceTable | None) -> None:
 
 
 def outdated(pools: Sequence[NodePool], table: PriceTable, today: date) -> str | None:
-    """Return a warning if the data on the pools is older than `_FRESH` days, or else None."""
+    """Return a warning if data about the pools is more than `_FRESH` days old, or else None."""
     prices = (price for price in map(table.price_in, pools) if price is not None)
     oldest = min([facts.READ, *(each.source.date for each in prices if each.source is not None)])
     if (today - oldest).days <= _FRESH:
         return None
-    text = f"prices, sizes and regions are from {oldest}, over {_FRESH} days ago, and may differ"
-    return f"{text} today (docs/costs.md#your-own-prices)"
+    text = f"prices, sizes and regions date from {oldest}, more than {_FRESH} days ago, and may be"
+    return f"{text} out of date (docs/costs.md#your-own-prices)"
 
 
 def estimate(pools: Sequence[NodePool], table: PriceTable) -> str:
-    """Return the pools, their hourly cost, and the sources of the prices, as text."""
+    """Describe the pools, their hourly and monthly cost, and the sources of the prices."""
     currency = table.currency
     prices = [(pool, table.price_in(pool)) for pool in pools]
     priced = [(pool, price) for pool, price in prices if price is not None]
@@ -51,7 +51,7 @@ def estimate(pools: Sequence[NodePool], table: PriceTable) -> str:
     least = sum(sure, Decimal(0))
     if priced:
         most = sum((pool.max_nodes * price.amount for pool, price in priced), Decimal(0))
-        without = f", without {unknown}" if unknown else ""
+        without = f", excluding {unknown}" if unknown else ""
         lines.append(f"total: {currency} {_range(_money(least), _money(most))} an hour{without}")
     if least:
         amount = f"{'at least ' if unknown else ''}{currency} {least * _HOURS_OF_MONTH:,.0f}"
@@ -71,7 +71,7 @@ def estimate(pools: Sequence[NodePool], table: PriceTable) -> str:
 
 
 def most(pools: Sequence[NodePool], table: PriceTable) -> Decimal | None:
-    """Return the hourly cost of the pools at their maximum, or None if a price is missing."""
+    """Return the hourly cost of the pools at their maximum size, or None if a price is missing."""
     prices = [(pool.max_nodes, table.price_in(pool)) for pool in pools]
     amounts = [nodes * price.amount for nodes, price in prices if price is not None]
     return sum(amounts, Decimal(0)) if len(amounts) == len(prices) else None
@@ -87,7 +87,7 @@ def _nodes(pool: NodePool) -> str:
 
 def _amount(pool: NodePool, price: Price | None, currency: str) -> str:
     if price is None:
-        return f"no price for such {'spot nodes' if pool.spot else 'nodes'} from {pool.provider}"
+        return f"no price for these {'spot nodes' if pool.spot else 'nodes'} on {pool.provider}"
     most = _money(pool.max_nodes * price.amount)
     if not price.capped:
         return f"{currency} {_range(_money(pool.min_nodes * price.amount), most)}"
@@ -107,7 +107,7 @@ def _money(amount: Decimal) -> str:
 def of_jobs(
     jobs: Sequence[TrainingJob], pools: Sequence[NodePool], own: PriceTable | None
 ) -> Mapping[str, TrainingCost]:
-    """Return the cost of each job that has GPUs and whose nodes have a price."""
+    """Return the cost of each job that uses GPUs; empty if a GPU pool's price is unknown."""
     # A job may run on any pool with GPUs, and all of their nodes have the same number of GPUs.
     pools = [each for each in pools if each.gpus]
     if not pools:
@@ -140,8 +140,8 @@ def too_dear(
         cost, seconds = costs.get(job.name), job.timeout * (job.retries + 1) + job.hold
         if cost is not None and job.max_cost is not None and cost.most(seconds) > job.max_cost:
             text = (
-                f"{job.max_cost:g} is less than the job may cost by the timeout of its last "
-                f"attempt, {cost.most_in_words(seconds)}; lower timeout ({duration(job.timeout)} "
+                f"{job.max_cost:g} is less than the job could cost if every attempt ran until its "
+                f"timeout, {cost.most_in_words(seconds)}; lower timeout ({duration(job.timeout)} "
                 "per attempt), retries or workers, or raise maxCost"
             )
             yield Problem(f"slipway:jobs.{job.name}.maxCost", text)

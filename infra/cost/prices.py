@@ -41,7 +41,7 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Tariff:
-    """A provider's prices in a region, by size, from one source; `spot` is for spot nodes."""
+    """A provider's hourly prices in one region, by node size; `spot` contains spot prices."""
 
     source: Name
     provider: Name
@@ -61,7 +61,7 @@ class Price:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class PriceTable(Consistent):
-    """Hourly node prices; `not_included` lists other costs."""
+    """Hourly node prices; `not_included` lists costs that they do not cover."""
 
     currency: Annotated[str, Field(pattern="^[A-Z]{3}$", description="three letters such as EUR")]
     sources: Annotated[dict[Name, Source], Field(min_length=1)]
@@ -69,7 +69,7 @@ class PriceTable(Consistent):
     not_included: tuple[Text, ...] = ()
 
     def contradictions(self) -> Iterator[Contradiction]:
-        """Yield each source that does not exist, and each price that appears twice."""
+        """Yield each reference to a missing source, and each price that appears twice."""
         indices: dict[tuple[str, ...], int] = {}
         for index, tariff in enumerate(self.prices):
             if tariff.source not in self.sources:
@@ -84,7 +84,7 @@ class PriceTable(Consistent):
                         yield contradiction(("prices", index, kind, size), text, "sources")
 
     def price(self, provider: str, region: str, size: str, *, spot: bool = False) -> Price | None:
-        """Return the price of a node, or None if the table has none."""
+        """Return the price of a node, or None if it is not in the table."""
         for tariff in self.prices:
             amounts = tariff.spot if spot else tariff.hourly
             if (tariff.provider, tariff.region) == (provider, region) and size in amounts:
@@ -99,7 +99,7 @@ class PriceTable(Consistent):
             return price
         # https://learn.microsoft.com/azure/virtual-machines/linux/spot-template
         if (price := self.price(*node)) is not None:
-            price = replace(price, capped="which never cost more than others")
+            price = replace(price, capped="which never cost more than regular nodes")
         # Azure expects the limit in dollars, whatever the billing currency.
         limit = pool.dollars if self.currency == "USD" else None
         if limit is None or (price is not None and price.amount < limit):
@@ -109,9 +109,9 @@ class PriceTable(Consistent):
 
 
 def read(path: object) -> PriceTable | list[Problem]:
-    """Return the table in a YAML file, or its problems. `path` is relative to the project."""
+    """Return the price table in a YAML file, or its problems. `path` is relative to the project."""
     if not isinstance(path, str) or not path:
-        text = f"{quote(path)} is not allowed; it must be the path of a file with prices"
+        text = f"{quote(path)} is not allowed; it must be the path of a price table"
         return [Problem(KEY, text)]
     try:
         text = (project_dir() / Path(path).expanduser()).read_text(encoding="utf-8")
@@ -124,7 +124,7 @@ def read(path: object) -> PriceTable | list[Problem]:
     if not isinstance(document, dict):
         text = f"{quote(path)} is not a map; it must contain currency, sources and prices, as in "
         return [Problem(KEY, f"{text}{DEFAULT.relative_to(CHECKOUT)}")]
-    # As JSON, in which dates are text.
+    # Via JSON, which turns dates into strings.
     table = check(PriceTable, json.loads(json.dumps(document, default=str, skipkeys=True)), "")
     if isinstance(table, PriceTable):
         return table
@@ -133,7 +133,7 @@ def read(path: object) -> PriceTable | list[Problem]:
 
 @cache
 def default() -> PriceTable:
-    """Return Slipway's own table."""
+    """Return Slipway's own price table."""
     table = read(str(DEFAULT))
     if isinstance(table, PriceTable):
         return table
@@ -141,5 +141,5 @@ def default() -> PriceTable:
 
 
 def used(own: PriceTable | None) -> PriceTable:
-    """Return the stack's table if it has one, or else Slipway's."""
+    """Return the stack's own price table, or Slipway's if the stack has none."""
     return default() if own is None else own

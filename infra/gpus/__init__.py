@@ -1,1 +1,1 @@
-"""The device plugin for the cluster's GPUs, and waiting until nodes offer them."""
+"""The device plugin for the cluster's GPUs, and a wait until the GPUs are allocatable."""

@@ -17,21 +17,21 @@ from jobs.adapt import wants_gpus
 
 
 class GpuReady(pulumi.CustomResource):
-    """A resource that exists once nodes offer the pool's GPUs; see `infra.gpus.gpu_ready`."""
+    """A resource that waits until the pool's GPUs are allocatable; see `infra.gpus.gpu_ready`."""
 
     cuda: Output[dict[str, Any]]
-    """`state` (`verified` only after a job's result), its `reason`, and the number of GPUs."""
+    """The `state` (`verified` once a job has run on a GPU), the `reason`, and the GPU count."""
 
 
 def provide_gpus(
     cluster: Cluster, pool: GpuPool, *, after: Sequence[pulumi.Resource], opts: ResourceOptions
 ) -> GpuReady:
-    """Declare NVIDIA's device plugin, unless it exists, and a resource that waits for the GPUs."""
+    """Declare NVIDIA's device plugin, if needed, and a resource that waits for the pool's GPUs."""
     parent = pulumi.ComponentResource(tokens.GPUS, "gpus", None, opts)
     manifests: list[Manifest] = []
     if pool.device_plugin:
         image = cluster.images.get(PLUGIN, DEVICE_PLUGIN)
-        # From a private registry if it has the image.
+        # Pulled from the private registry if that mirrors the image.
         login = cluster.pull_secret if image in cluster.mirrors else None
         manifests = device_plugin(pool, cluster.mirrors.get(image, image), login)
     above = [*after]
@@ -40,7 +40,7 @@ def provide_gpus(
     properties: dict[str, Any] = {
         "kubeconfig": Output.secret(cluster.kubeconfig),
         "pool": facts(pool),
-        # Changes with the device plugin, so that its new pods are waited for.
+        # Changes with the device plugin, so that an update waits for its new pods.
         "rollout": digest([each for each in manifests if each["kind"] != "Secret"]),
         "cuda": None,
     }
@@ -51,7 +51,7 @@ def provide_gpus(
 
 
 def cuda_output(ready: Output[dict[str, Any]], runs: Mapping[str, Run]) -> Output[dict[str, Any]]:
-    """Return the stack's `cuda` output, from the nodes' GPUs and the runs' results."""
+    """Return the stack's output `cuda`, derived from the nodes' GPUs and the runs' results."""
     results = {name: run.result for name, run in runs.items() if wants_gpus(run.job)}
 
     def describe(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def cuda_output(ready: Output[dict[str, Any]], runs: Mapping[str, Run]) -> Outpu
 def judge_cuda(
     ready: Mapping[str, Any] | None, results: Mapping[str, Mapping[str, Any] | None]
 ) -> dict[str, Any]:
-    """Return whether a job has computed on a GPU; None stands for failed or skipped resources."""
+    """Return the output `cuda`; arguments are None if their resource failed or was skipped."""
     before = dict(ready or {"state": "unverified", "reason": "the cluster's GPUs are not ready"})
     ran = {name: result for name, result in results.items() if result is not None}
     for name, result in ran.items():
@@ -77,7 +77,7 @@ def judge_cuda(
             return {"state": "verified", "by": f"job {name}", **device, **kept}
     if on_cpu := next((name for name in ran if ran[name].get("device") == "cpu"), None):
         before["reason"] = (
-            f"job {on_cpu} requested GPUs but ran on the CPU: the capacity is not real, its "
-            "image has no CUDA, or it was started with --no-cuda"
+            f"job {on_cpu} requested GPUs but ran on the CPU: the node's GPU capacity is not "
+            "real, the job's image lacks CUDA, or the job was started with --no-cuda"
         )
     return before

@@ -1,4 +1,4 @@
-"""The `slipway:infra:GpuReady` resource, which waits until nodes offer their GPUs."""
+"""The resource `slipway:infra:GpuReady`, which waits until the nodes' GPUs are allocatable."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,14 +22,14 @@ from jobs.model.names import GPU
 
 Object = Mapping[str, Any]
 NODES_SECONDS = 600
-"""The time limit for existing nodes to offer their GPUs: drivers and images are large."""
+"""Time limit for existing nodes' GPUs to become allocatable: drivers and images are large."""
 LIMIT_SECONDS = 5  # per request
 _NO_DRIVER = re.compile(
     r"NVML|ERROR_LIBRARY_NOT_FOUND|ERROR_DRIVER_NOT_LOADED|libnvidia-ml|Incompatible strategy"
     r"|version mismatch",
     re.IGNORECASE,
 )
-"""Messages from a device plugin that finds no driver, or whose runtime does not pass it in:
+"""Matches log lines from a device plugin that can't find or access NVIDIA's driver:
 https://github.com/NVIDIA/k8s-device-plugin/issues/478 and /issues/856."""
 _COMING = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 """Prefixes of taints that Kubernetes sets and removes itself."""
@@ -37,7 +37,7 @@ _MOST = 5
 
 
 class GpuReadyHandler(Handler):
-    """Waits until the pool's nodes offer GPUs, unless the pool may be empty, as nodes cost money.
+    """Waits until the pool's GPUs are allocatable, unless the pool can scale to zero nodes.
 
     `infra.gpus.component` sets its inputs, and adds the jobs' results to the `cuda` output.
     """
@@ -55,7 +55,7 @@ class GpuReadyHandler(Handler):
         return [Change("pool", drift=True)] if len(nodes) < pool.min_nodes else []
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Wait for the nodes. A timeout error gives the reason for each node without a GPU."""
+        """Wait for the nodes. A timeout error gives the reason for each node without GPUs."""
         pool = pool_of(inputs["pool"])
         if pool.min_nodes == 0:
             return _ready("the pool scales from zero: the first job with GPUs creates a node")
@@ -71,7 +71,7 @@ class GpuReadyHandler(Handler):
         try:
             nodes = until(enough, NODES_SECONDS, "the cluster's GPUs", context)
         except ApiException as error:
-            reason = f"this account may not list nodes: {api_message(error)}"
+            reason = f"this account is not allowed to list nodes: {api_message(error)}"
             context.warn(f"cuda: unverified: {reason}")
             return _ready(reason)
         for node in nodes:
@@ -88,7 +88,7 @@ def _ready(reason: str, **counts: Any) -> tuple[str, Properties]:
 
 @dataclass
 class Seen:
-    """The observed state of a pool, as far as this account may read it."""
+    """The observed state of a pool, as far as this account is allowed to read it."""
 
     nodes: Sequence[Object]  # the pool's
     plugins: Sequence[Object] = ()  # the pods of Slipway's device plugin
@@ -98,22 +98,22 @@ class Seen:
 
 
 def nodes_of(api: ApiClient, pool: GpuPool) -> list[Object]:
-    """Return the nodes with the pool's labels. Raises the errors of `core.kube.ask`."""
+    """Return the nodes with the pool's labels. Raises the same exceptions as `core.kube.ask`."""
     return _items(api, "/api/v1/nodes", labelSelector=_labels(pool, ","))
 
 
 def offering(nodes: Sequence[Object]) -> list[Object]:
-    """Return the nodes that are Ready and offer a GPU to pods."""
+    """Return the nodes that are Ready and have an allocatable GPU."""
     return [node for node in nodes if offered(node) > 0 and unready(node) is None]
 
 
 def offered(node: Object) -> int:
-    """Return the number of GPUs that a node offers to pods."""
+    """Return the number of allocatable GPUs on a node."""
     return int((node["status"].get("allocatable") or {}).get(GPU, 0))
 
 
 def look(api: ApiClient, pool: GpuPool) -> Seen:
-    """Return the state that explains missing GPUs. Raises the errors of `core.kube.ask`."""
+    """Return the state that explains missing GPUs. Raises what `core.kube.ask` raises."""
     view = Seen(nodes_of(api, pool))
     # This account may lack the right to read these.
     if pool.device_plugin:
@@ -140,7 +140,7 @@ def _items(api: ApiClient, path: str, **query: str) -> list[Object]:
 
 
 def _log(api: ApiClient, pod: str) -> list[str]:
-    """Return the last lines of a pod's log, or if it is empty, those from before its restart."""
+    """Return the tail of a pod's log or, if that is empty, of its log before the last restart."""
     for previous in ("false", "true"):
         query = {"tailLines": "30", "previous": previous}
         with suppress(ApiException):
@@ -151,7 +151,7 @@ def _log(api: ApiClient, pod: str) -> list[str]:
 
 
 def reasons(pool: GpuPool, view: Seen) -> list[str]:
-    """Return the first reasons why fewer nodes than the pool's minimum offer GPUs. Pure."""
+    """Return the first few reasons why fewer nodes than the pool's minimum have GPUs. Pure."""
     busy = offering(view.nodes)
     texts = [
         f"node {_name(each)} {_reason(each, pool, view)}" for each in view.nodes if each not in busy
@@ -159,8 +159,8 @@ def reasons(pool: GpuPool, view: Seen) -> list[str]:
     if len(view.nodes) < pool.min_nodes:
         which = f" with the labels {_labels(pool, ', ')}" if pool.labels else ""
         texts = [
-            f"there are {len(view.nodes)} of {pool.min_nodes} nodes{which}",
-            *(f"the autoscaler adds none: {each}" for each in view.setbacks),
+            f"only {len(view.nodes)} of {pool.min_nodes} nodes{which} exist",
+            *(f"the autoscaler can't add nodes: {each}" for each in view.setbacks),
             *texts,
         ]
     more = [f"and {len(texts) - _MOST} more"] if len(texts) > _MOST else []
@@ -179,7 +179,7 @@ def _reason(node: Object, pool: GpuPool, view: Seen) -> str:
             "remove it from the node"
         )
     if int((node["status"].get("capacity") or {}).get(GPU, 0)) > 0:
-        return "has GPUs that its device plugin reports as unhealthy; its log says why"
+        return "has GPUs that its device plugin reports as unhealthy; the plugin's log says why"
     if not pool.device_plugin:
         return f"offers no {GPU}; {pool.driver} must install the driver and the device plugin"
     return _of_plugin(node, pool, view)
@@ -194,8 +194,8 @@ def _of_plugin(node: Object, pool: GpuPool, view: Seen) -> str:
     log = view.logs.get(_name(plugin), ())
     if errors := [line for line in log if _NO_DRIVER.search(line)]:
         return (
-            f"has no NVIDIA driver for containers; its device plugin logs {errors[-1]!r}. It is "
-            f"up to {pool.driver} to install the driver, and NVIDIA's runtime must be "
+            f"has no NVIDIA driver for containers; its device plugin logged {errors[-1]!r}. "
+            f"{pool.driver} must install the driver, and NVIDIA's runtime must be "
             "containerd's default"
         )
     state = "; ".join(troubles(plugin)) or plugin["status"].get("phase", "")

@@ -1,4 +1,4 @@
-"""Manifests for NVIDIA's device plugin on a pool, and a pool as a resource input."""
+"""Manifests for NVIDIA's device plugin on a pool, and conversion of pools to resource inputs."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -18,7 +18,7 @@ _POOL = TypeAdapter(GpuPool)
 
 
 def device_plugin(pool: GpuPool, image: str, login: str | None = None) -> list[Manifest]:
-    """Return the plugin's namespace, its pull secret if there is a login, and its DaemonSet."""
+    """Return the plugin's namespace, a pull secret if `login` is set, and the DaemonSet."""
     namespace, daemon_set = rendered(Path(__file__).with_name("device-plugin.yaml"))
     pod = daemon_set["spec"]["template"]["spec"]
     tolerations = [{"operator": "Equal", **asdict(each)} for each in pool.taints]
@@ -35,12 +35,12 @@ def device_plugin(pool: GpuPool, image: str, login: str | None = None) -> list[M
 
 
 def facts(pool: GpuPool) -> dict[str, Any]:
-    """Return a pool as inputs for `slipway:infra:GpuReady`, without empty values."""
+    """Return a pool as an input for `slipway:infra:GpuReady`, without empty values."""
     of_jobs = {"interface", "fallback", "cards"}
     values = _POOL.dump_python(pool, mode="json", by_alias=True, exclude=of_jobs)
     return {key: value for key, value in values.items() if value not in (None, {}, [])}
 
 
 def pool_of(facts: Mapping[str, Any]) -> GpuPool:
-    """Return the pool that `facts` describes, the reverse of `facts()`."""
+    """Return the pool that the input `facts` describes; the inverse of `facts()`."""
     return _POOL.validate_python(facts, strict=False)

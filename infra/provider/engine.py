@@ -22,7 +22,7 @@ _LEFT_OUT = {
     "dependencies": struct_pb2.Value(list_value=struct_pb2.ListValue()),
     "secret": struct_pb2.Value(bool_value=False),
 }
-"""Fields that the engine leaves out of an output:
+"""Default values for fields that the engine omits from an output:
 https://github.com/pulumi/pulumi/blob/master/sdk/go/common/resource/plugin/rpc.go"""
 
 
@@ -61,7 +61,7 @@ class EngineContext:
 def complete(value: struct_pb2.Value) -> None:
     """Add the fields that the SDK's `PropertyValue.unmarshal` expects in outputs used as inputs.
 
-    The engine leaves out unknown values, and those that are empty or false.
+    The engine omits unknown values, and those that are empty or false.
     """
     fields = value.struct_value.fields if value.HasField("struct_value") else {}
     if _SIGNATURE in fields and fields[_SIGNATURE].string_value == _OUTPUT:
@@ -73,9 +73,9 @@ def complete(value: struct_pb2.Value) -> None:
 
 
 def plain(value: PropertyValue, *, hide_secrets: bool = False) -> Any:
-    """Return `value` as plain Python: UNKNOWN if it is unknown, SECRET for secrets to hide.
+    """Return `value` as plain Python, with UNKNOWN for unknown values and SECRET for hidden ones.
 
-    Raises `TypeError` for assets, archives and references, which no resource here accepts.
+    Raises `TypeError` for assets, archives and references, which none of the resources accepts.
     """
     if hide_secrets and value.is_secret:
         return SECRET
@@ -102,7 +102,7 @@ def plain_map(values: Mapping[str, PropertyValue], *, hide_secrets: bool = False
 
 
 def wrap(value: Any, *, secret: bool = False) -> PropertyValue:
-    """Return a plain Python value as a property value, the reverse of `plain`."""
+    """Return a plain Python value as a property value; the inverse of `plain`."""
     if value is UNKNOWN:
         value = rpc.UNKNOWN
     elif isinstance(value, str):

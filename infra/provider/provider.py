@@ -21,7 +21,7 @@ SCHEMA = CHECKOUT / "sdk/schema.json"
 
 
 class SlipwayProvider(protocol.Provider):
-    """Passes each request to the handler for the resource's type, created on first use."""
+    """Passes each request to the handler for its resource type, creating handlers on first use."""
 
     def __init__(
         self, served: Mapping[str, Callable[[], Handler]], engine: engine_pb2_grpc.EngineStub
@@ -59,7 +59,7 @@ class SlipwayProvider(protocol.Provider):
         return protocol.CheckResponse(stored, failures)
 
     def _whole(self, urn: str, inputs: Mapping[str, PropertyValue]) -> Properties:
-        """Return the inputs, including those that `check` hid from the engine."""
+        """Return the inputs as plain Python, including those that `check` hid from the engine."""
         return plain_map({**inputs, **self._passing.get(urn, {})})
 
     async def diff(self, request: protocol.DiffRequest) -> protocol.DiffResponse:

@@ -33,7 +33,7 @@ _IMAGES: Mapping[str, Lazy] = {
 
 
 def image_targets() -> Mapping[str, Lazy]:
-    """Return all targets for images: those in `images`, and those for the kinds of cluster."""
+    """Return all image targets by name: those in `images`, and those that cluster kinds add."""
     own = (kind.image_targets for kind in CLUSTERS.values())
     return {**TARGETS, **{name: target for each in own for name, target in each.items()}}
 

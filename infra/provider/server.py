@@ -1,7 +1,8 @@
 """Serve a provider to the Pulumi engine, and exit when the engine does.
 
-Adds to the servicer from `pulumi.provider.experimental`: other users are rejected, errors are shown
-as their text only, handlers may block, and no create continues unseen once the engine was killed.
+Extends the servicer in `pulumi.provider.experimental`: it rejects other users, returns errors
+without tracebacks, lets handlers block, and stops when the engine is killed, so that no `create`
+continues unnoticed.
 """
 
 import asyncio
@@ -34,7 +35,7 @@ _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 
 
 class Servicer(ProviderServicer):
-    """Completes a component's inputs with the fields that the SDK expects."""
+    """A servicer that adds the fields that the SDK expects to a component's inputs."""
 
     async def Construct(self, request: Any, context: Any) -> Any:  # noqa: N802  # the protocol's
         for value in request.inputs.fields.values():
@@ -77,7 +78,7 @@ class Answers(grpc.aio.ServerInterceptor):
 
 
 def connect(address: str) -> grpc.Channel:
-    """Connect to the engine, and end this process if the connection fails or is lost.
+    """Connect to the engine, and exit this process if the connection fails or is lost.
 
     The engine listens before it starts a plugin; if it can't be reached, it has been killed.
     """
@@ -105,7 +106,7 @@ def serve(
     version: str,
     servicer_class: type[ProviderServicer] = Servicer,
 ) -> None:
-    """Serve the provider that `make` returns, on a free port that is printed for the engine."""
+    """Serve the provider that `make` returns on a free port, and print the port for the engine."""
     address = next(argument for argument in sys.argv[1:] if not argument.startswith("-"))
     # Keep a reference: a garbage-collected channel would no longer be watched.
     channel = connect(address)
@@ -133,9 +134,9 @@ def serve(
 
 @lru_cache(maxsize=16)
 def _is_trusted_in(_second: int, peer: str) -> bool:
-    """Return `is_trusted`, cached for a second: uncached, it would take a fifth of a preview.
+    """Return `is_trusted(peer)`, cached for a second; uncached, it takes a fifth of a preview.
 
-    Within a second, the engine's port can't pass to another user.
+    The engine's port can't pass to another user within a second.
     """
     return is_trusted(peer)
 

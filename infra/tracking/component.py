@@ -33,9 +33,10 @@ def track(  # noqa: PLR0913  # the server's settings and dependencies
     after: Sequence[pulumi.Resource],
     opts: ResourceOptions,
 ) -> tuple[Mapping[str, str] | None, list[pulumi.Resource]]:
-    """Declare the tracking server, with volumes from a StorageClass or, if None, the default one.
+    """Declare the tracking server; `storage_class` is None for the cluster's default StorageClass.
 
-    Returns the server for `jobs.model.submission`, or None, and the jobs' dependencies.
+    Returns the server's properties for `jobs.model.submission`, or None if there is no server, and
+    the resources that jobs must depend on.
     """
     if settings is None:
         return None, []
@@ -68,7 +69,7 @@ def track(  # noqa: PLR0913  # the server's settings and dependencies
         "deployments": [
             each["metadata"]["name"] for each in objects if each["kind"] == "Deployment"
         ],
-        # Changes with the Deployments, so that their new pods are waited for.
+        # Changes with the Deployments, so that an update waits for their new pods.
         "rollout": Output.from_input(objects).apply(digest),
     }
     own = ResourceOptions(depends_on=created, additional_secret_outputs=["kubeconfig"])
@@ -79,7 +80,7 @@ def track(  # noqa: PLR0913  # the server's settings and dependencies
 
 
 def server(namespace: str, image: pulumi.Input[str], *, has_database: bool) -> list[Manifest]:
-    """Return MLflow's Service and Deployment, with SQLite or a separate database."""
+    """Return MLflow's Service and Deployment, using SQLite or a separate database."""
     *objects, databases = _rendered("mlflow", namespace, image, MLFLOW_REQUESTS, port=str(PORT))
     _container(objects)["env"] += databases["postgresql" if has_database else "sqlite"]
     return objects
@@ -94,7 +95,7 @@ def database(namespace: str, image: pulumi.Input[str], password: str) -> list[Ma
 def claims(
     namespace: str, size: str, storage_class: str | None, *, has_database: bool
 ) -> Iterator[Manifest]:
-    """Yield the claims for the server's volumes, with the cluster's default class if None."""
+    """Yield the claims for the server's volumes; `storage_class` is None for the default one."""
     for name in (_CLAIM, *([_DATABASE_CLAIM] if has_database else [])):
         yield volumes.claim(name, namespace, size, storage_class=storage_class)
 

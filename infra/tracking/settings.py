@@ -1,4 +1,4 @@
-"""The `slipway:tracking` settings, for the server that shows runs during and after training."""
+"""The `slipway:tracking` settings, for a server that shows runs during and after training."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
@@ -11,7 +11,7 @@ from core.problem import Contradiction, contradiction
 from core.validation import Consistent
 
 KEY = "slipway:tracking"
-NAME, PORT = "mlflow", 5000  # of the Service through which ranks and `make ui` reach it
+NAME, PORT = "mlflow", 5000  # of the Service through which ranks and `make ui` reach the server
 SERVER_URL = f"http://{NAME}:{PORT}"
 MLFLOW_REQUESTS = {"cpu": "50m", "memory": "384Mi"}
 POSTGRES_REQUESTS = {"cpu": "20m", "memory": "64Mi"}
@@ -52,7 +52,7 @@ class Tracking(Consistent):
 
     @property
     def place(self) -> dict[str, str]:
-        """The server for the stack's runs, in the form that `jobs.model.submission` expects."""
+        """The server's kind and URLs, in the form that `jobs.model.submission` expects."""
         if self.is_installed:
             return {"kind": self.kind, "url": SERVER_URL, "address": f"http://localhost:{PORT}"}
         if self.url is None:
@@ -61,7 +61,7 @@ class Tracking(Consistent):
         return {"kind": self.kind, "url": address, "address": address}
 
     def contradictions(self) -> Iterator[Contradiction]:
-        """Yield settings that do not suit the kind, and a server that pods can't reach."""
+        """Yield settings that do not apply to the kind, and a URL that pods can't reach."""
         if self.kind == "tensorboard" and self.url is not None:
             text = "is for a server, but `kind: tensorboard` only writes files; remove it"
             yield contradiction(("url",), text, "kind")

@@ -1,4 +1,4 @@
-"""The `slipway:infra:TrackingReady` resource, which waits for the tracking server."""
+"""The resource `slipway:infra:TrackingReady`, which waits for the tracking server."""
 
 from functools import partial
 from http import HTTPStatus
@@ -13,7 +13,7 @@ from core.rollout import Rollout, not_ready_on_errors
 from core.wait import NotYet, until
 
 LIMIT_SECONDS = 180
-"""The time limit for starting the server, which takes 10 seconds, or more to pull its image."""
+"""The time limit for starting the server, which takes 10 s, plus the time to pull its image."""
 _POLL_SECONDS = 0.5
 
 
@@ -32,7 +32,7 @@ class TrackingReadyHandler(Handler):
         return []
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Wait until they are ready. A timeout error contains their state. Also raises `Gone`."""
+        """Wait until all Deployments are ready; raise `Gone`, or `TimeoutError` with reasons."""
         rollouts = _rollouts(inputs)
         until(
             partial(_probe, rollouts),
@@ -51,7 +51,7 @@ def _rollouts(inputs: Properties) -> list[Rollout]:
 
 
 def _probe(rollouts: list[Rollout]) -> None:
-    """Raise `NotYet` unless all are ready, or `Gone` if one does not exist."""
+    """Raise `NotYet` unless all Deployments are ready, or `Gone` if one does not exist."""
     for each in rollouts:
         with not_ready_on_errors():
             try:

@@ -1,6 +1,6 @@
 """The `slipway` command; the Makefile runs it as `python -m scripts.cli up --stack=dev`.
 
-It imports only click, so help and shell completion work before any environment exists.
+It imports only click, so that help and completion work before a Python environment exists.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ def slipway() -> None:
 
 
 def _perform(command: str, function: str, **arguments: Any) -> None:
-    """Run a command; an installed package first restarts in the Python environment it needs."""
+    """Run a command; an installed package first restarts in the environment it needs."""
     enter: Callable[[], None] | None = click.get_current_context().find_root().obj
     if enter is not None:
         enter()
@@ -31,7 +31,7 @@ def _perform(command: str, function: str, **arguments: Any) -> None:
 
 
 class _Run(click.Command):
-    """A command that passes everything after --args to the program."""
+    """A command whose parameter `args` gets everything after --args."""
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         cut = [*args, "--args"].index("--args")
@@ -51,7 +51,7 @@ def _add(
     *params: click.Parameter,
     kind: type[click.Command] = click.Command,
 ) -> None:
-    """Add a command with its parameters; `function`, relative to scripts, is imported on call."""
+    """Add a command; `function`, a name below `scripts`, is imported when the command is called."""
     call = partial(_perform, name, function)
     slipway.add_command(kind(name, params=[*params], callback=call, help=text))
 
@@ -69,7 +69,7 @@ DETACH = click.Option(["--detach"], is_flag=True, help="Return once the ranks ar
 RANK = click.Option(["--rank"], type=click.IntRange(min=0), help="Only this rank.")
 FOLLOW = click.Option(["--follow"], type=click.Choice("01"), default="1", help="Follow the output.")
 FORMAT = click.Option(["--format"], type=click.Choice(["text", "json"]), default="text")
-TO = _text(["--to"], help="Target; by default outputs/JOB/RUN or report.html.")
+TO = _text(["--to"], help="Path to write to; by default outputs/JOB/RUN or report.html.")
 RUN = click.Option(["--run"], type=click.Choice(["succeeded"]), help="Use the last successful run.")
 _port = partial(click.Option, ["--port"], type=click.IntRange(1, 2**16 - 1), show_default=True)
 PORT, DEBUG_PORT = _port(default=5000), _port(default=5678)
@@ -95,16 +95,16 @@ _add("debug", "cli.runs.inside:debug", "Connect a debugger to a rank.", JOB, DEB
 _add("results", "cli.runs.results:show", "Show the last result of each job.", JOB, FORMAT, STACK)
 _add("fetch", "cli.runs.fetch:fetch", "Copy a job's files to your disk.", JOB, TO, RUN, STACK)
 _add("ui", "cli.ui:show", "Show where the runs are tracked.", JOB, PORT, STACK)
-_add("report", "cli.runs.report:report", "Write a report on the jobs' runs.", JOB, TO, STACK)
+_add("report", "cli.runs.report:report", "Write a report about the jobs' runs.", JOB, TO, STACK)
 _add("compare", "cli.runs.compare:compare", "Compare a run with others.", JOB, WITH, STACK)
-_add("import", "cli.from_yaml:show", "Print the entry for a PyTorchJob from a file.", FILE, STACK)
+_add("import", "cli.from_yaml:show", "Convert a PyTorchJob file to a job's settings.", FILE, STACK)
 _add("local", "cli.local:run_job", "Run a job's ranks on this machine.", JOB, PYTHON, STACK)
 _add(
     *("run", "cli.local:run_script", "Run a script's ranks on this machine: … --args WORD …"),
     *(click.Argument(["script"], default="."), WORKERS, SET, PYTHON),
     kind=_Run,
 )
-_add("kubeconfig", "cli.kubeconfig:merge", "Merge the cluster into your kubeconfig.", STACK)
+_add("kubeconfig", "cli.kubeconfig:merge", "Add the cluster to your kubeconfig.", STACK)
 _add("env", "cli.calls:print_environment", "Print the exports that Pulumi needs.")
 _add("setup", "setup.provide:provide", "Install every tool that the stack needs.", BRIEF, STACK)
 _add("smoke", "cli.calls:smoke", "Check a running stack.", JUNIT, STACK)

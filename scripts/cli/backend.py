@@ -1,4 +1,4 @@
-"""Pulumi's CLI for a stack, and its state and locks, read from files since the CLI is slow."""
+"""Run Pulumi's CLI for a stack; read its state and locks from files, since the CLI is slow."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from scripts.cli.terminal import CommandError
 from scripts.environment import backend, passphrase_file
 
 QUIET = "--suppress-progress"
-"""Without a terminal, Pulumi's progress dots would add a line between any two rows."""
+"""The option that hides progress dots, which add lines between rows if there is no terminal."""
 INTERRUPTED = 128 + signal.SIGINT  # a shell's exit status after Ctrl-C
 
 
@@ -30,7 +30,7 @@ class Cli:
     stack: str
 
     def run(self, *arguments: str, **variables: str) -> int:
-        """Run a command on the user's terminal; return its status, `INTERRUPTED` after Ctrl-C."""
+        """Run a command in the user's terminal; return its exit status, `INTERRUPTED` on Ctrl-C."""
         # The terminal sends Ctrl-C to pulumi too: the first press cancels its current operations,
         # the second ends it immediately.
         pressed: list[int] = []
@@ -76,12 +76,12 @@ class Cli:
 
 
 def exists(stack: str) -> bool:
-    """Return whether a stack exists, empty or not."""
+    """Return whether a stack exists, even if it is empty."""
     return state_file(stack).exists()
 
 
 def exported(stack: str) -> dict[str, Any]:
-    """Return what `pulumi stack export` prints, secrets encrypted; {} if there is no stack."""
+    """Return what `pulumi stack export` prints, with encrypted secrets; {} if there is no stack."""
     file = state_file(stack)
     try:
         document = json.loads(file.read_bytes())
@@ -106,9 +106,9 @@ def name_of(resource: Mapping[str, Any]) -> str:
 
 
 def locks(stack: str) -> dict[Path, dict[str, Any]]:
-    """Return the locks on a stack, by file; there are several only while processes race for it.
+    """Return the locks on a stack, keyed by file; there are several only if processes race for it.
 
-    Each contains the `pid` and `hostname` of its holder, and a `timestamp`.
+    Each lock contains the `pid` and `hostname` of its holder, and a `timestamp`.
     """
     result = {}
     for file in sorted(lock_directory(stack).glob("*.json")):
@@ -123,7 +123,7 @@ def state_file(stack: str) -> Path:
 
 
 def lock_directory(stack: str) -> Path:
-    """Return the directory for a stack's locks: Pulumi counts every file there except `.attrs`."""
+    """Return the directory in which Pulumi counts every file except `.attrs` as a stack's lock."""
     return bookkeeping("locks", "organization", project_name(), stack)
 
 

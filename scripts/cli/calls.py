@@ -1,4 +1,4 @@
-"""Call a command's function with the environment, tools and lock it needs, and show errors."""
+"""Call a command's function with the environment, tools and lock that it needs; print errors."""
 
 import os
 import subprocess
@@ -22,18 +22,18 @@ _CHANGING = frozenset({"up", "preview", "rerun", "down"})
 
 
 def call(command: str, function: str, arguments: Mapping[str, Any]) -> int:
-    """Run a command; return Pulumi's or kubectl's exit status, or 1 after printing an error."""
+    """Run a command and return its exit status, which is 1 if this function printed an error."""
     try:
         target = f"scripts.{function}"
-        # These find the stack's file themselves and run in the user's environment.
+        # These commands find the stack's file themselves and run in the user's environment.
         if command in {"env", "import", "init", "local", "run", "setup"}:
             return int(resolve_name(target)(**arguments))
         return _on_stack(command, target, arguments)
     except BrokenPipeError:
-        # The reader closed the pipe, as `head` does; Python would report that on exit.
+        # The reader closed the pipe, as `head` does; Python would print an error on exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    # The user sees only the text of these errors.
+    # For these errors, the user sees only the message.
     except (CommandError, CommandFailed, ToolMissing, subprocess.SubprocessError, OSError) as error:
         text: str | None = str(error)
         if isinstance(error, OSError) and not isinstance(error, TimeoutError):
@@ -48,7 +48,7 @@ def call(command: str, function: str, arguments: Mapping[str, Any]) -> int:
 
 def _on_stack(command: str, target: str, arguments: Mapping[str, Any]) -> int:
     stack = str(arguments["stack"])
-    if command != "down":  # it works without the stack's file
+    if command != "down":  # which works without the stack's file
         resolve_name("scripts.cli.config:check")(stack)
     if command in {"up", "preview", "rerun", "kubeconfig", "smoke"}:
         tools = resolve_name("scripts.setup.provide:provide")
@@ -56,7 +56,7 @@ def _on_stack(command: str, target: str, arguments: Mapping[str, Any]) -> int:
             return int(code)
     variables, backend = applied(os.environ), "PULUMI_BACKEND_URL"
     if command == "up" and not os.environ.get(backend, "file:").startswith("file:"):
-        echo(f"{backend} is not used; set XDG_STATE_HOME to share a stack (docs/runs.md).")
+        echo(f"{backend} is ignored; to share a stack, set XDG_STATE_HOME (docs/runs.md).")
     os.environ.clear()
     typed = as_typed(f"make {command} STACK={stack}")
     os.environ.update({**variables, files.COMMAND_VARIABLE: typed})
@@ -74,7 +74,7 @@ def print_environment() -> int:
 
 
 def smoke(stack: str, junit: str) -> int:
-    """Run the checks for a live stack, in the test environment."""
+    """Run the smoke checks on a live stack, in the Python environment for tests."""
     tests = resolve_name("scripts.setup.bootstrap:environment_for_tests")(Path(sys.prefix))
     # An installed package is read-only.
     options = ["-p", "no:cacheprovider", "tests/smoke", f"--stack={stack}"]

@@ -1,4 +1,4 @@
-"""up, preview and rerun: Pulumi CLI commands, with preparation and results."""
+"""The commands up, preview and rerun: prepare a stack, run Pulumi's CLI, and show the results."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,8 +15,8 @@ from scripts.cli.recovery import recover
 from scripts.cli.terminal import CommandError, echo
 
 _UPDATE = ("up", "--yes", "--skip-preview", "--suppress-outputs", QUIET)
-"""No preview, since it takes as long as an update: the program reports wrong settings before
-declaring anything, and a run replaces a successful one only if the API server admits it."""
+"""An update without a preview, which would take as long and is not needed: the program reports
+wrong settings before declaring anything, and the API server validates runs before replacing any."""
 
 
 def up(stack: str, *, detach: bool = False) -> int:
@@ -25,10 +25,10 @@ def up(stack: str, *, detach: bool = False) -> int:
 
 
 def preview(stack: str, job: str = "") -> int:
-    """Show what `up` would do, then repeat the costs and what `up` will refuse.
+    """Show what `up` would do, then repeat the costs and the problems that `up` would have.
 
-    It creates the stack's file and an empty stack if they are missing. If `job` is new, it shows
-    the job's complete PyTorchJob.
+    Creates the stack's file and an empty stack if they are missing. If `job` would be trained, its
+    complete PyTorchJob is shown.
     """
     cli = prepared(stack)
     if job:
@@ -36,7 +36,7 @@ def preview(stack: str, job: str = "") -> int:
     with TemporaryDirectory() as directory:
         last = Path(directory) / "last"
         shown = {SUMMARY_VARIABLE: str(last), SHOWN_VARIABLE: job}
-        # A preview saves no state, but after each resource the engine would still serialize it all.
+        # A preview does not save state, but the engine would still serialize it for each resource.
         code = cli.run("preview", QUIET, **shown, PULUMI_SKIP_CHECKPOINTS="true")
         if last.exists():
             echo(last.read_text().rstrip())
@@ -44,13 +44,13 @@ def preview(stack: str, job: str = "") -> int:
 
 
 def rerun(stack: str, job: str) -> int:
-    """Update the stack, replacing the run of one job and thus the gate that checks it."""
+    """Update the stack and train one job again, replacing its run and the gate that checks it."""
     runs = run_urns(exported(stack))
     if not runs:
         raise without_runs(stack)
     if job not in runs:
         what = f"Stack {stack} has no run of job {job!r}.{meant(job, runs)}"
-        what = what if job else "Name the job to train again: JOB=NAME."
+        what = what if job else "Specify the job to train again: JOB=NAME."
         raise CommandError(f"{what} Its runs: {', '.join(sorted(runs))}.")
     cli = prepared(stack)
     echo(f"Training {job} again.")
@@ -58,7 +58,7 @@ def rerun(stack: str, job: str) -> int:
 
 
 def prepared(stack: str) -> Cli:
-    """Return the CLI for a stack, after creating it if missing and clearing stale locks."""
+    """Clear a stack's stale locks, create the stack if it is missing, and return its CLI."""
     ensure_own(stack)
     cli = Cli(stack)
     recover(cli)
@@ -76,8 +76,8 @@ def _update(cli: Cli, *options: str, **variables: str) -> int:
     if code == INTERRUPTED:
         echo(
             "Interrupted. The stack keeps its outputs. Runs that have started continue, unless "
-            "their `onCancel` is delete; the next `make up` waits for them, or `make up WAIT=0` "
-            "leaves the waiting to the cluster. `make results` lists them."
+            "their `onCancel` is delete; the next `make up` waits for them, and `make up WAIT=0` "
+            "returns once they are running. `make results` lists them."
         )
     else:
         from scripts.cli.runs import results  # noqa: PLC0415 - a preview does not need it
@@ -87,7 +87,7 @@ def _update(cli: Cli, *options: str, **variables: str) -> int:
 
 
 def run_urns(export: Mapping[str, Any]) -> dict[str, str]:
-    """Return the runs' URNs from an exported state, by job."""
+    """Return the URNs of the runs in an exported state, keyed by job name."""
     return {
         name_of(each): each["urn"]
         for each in rows(export, "resources")

@@ -1,6 +1,7 @@
 """A stack's two files: the committed stacks/<stack>.yaml, and the user's Pulumi.<stack>.yaml.
 
-The user's file starts as a copy; git ignores it, since Pulumi writes its encryption salt into it.
+The user's file starts as a copy of the committed one. Git ignores it, because Pulumi writes an
+encryption salt to it.
 """
 
 import json
@@ -22,11 +23,11 @@ if TYPE_CHECKING:
     from infra.settings import StackSettings
 
 _TOP = {"config", "encryptedkey", "encryptionsalt", "environment", "secretsprovider"}
-"""Top-level keys in a stack's file; Pulumi drops any others when it writes the file."""
+"""The top-level keys allowed in a stack's file; Pulumi drops others when it writes the file."""
 
 
 class _AsPulumi(yaml.SafeLoader):
-    """A YAML loader that reads `on` as text, as Pulumi does."""
+    """A YAML loader that reads `on` as a string, as Pulumi does."""
 
     yaml_implicit_resolvers = yaml.SafeLoader.yaml_implicit_resolvers | {"o": [], "O": []}
 
@@ -42,7 +43,7 @@ def own(stack: str) -> Path:
 
 
 def check(stack: str) -> None:
-    """Raise `CommandError` unless a stack with this name has a file."""
+    """Raise `CommandError` if there is no file for a stack with this name."""
     templates = [*project_dir().glob("stacks/*.yaml")]
     files = (*templates, *project_dir().glob("Pulumi.*.yaml"))
     names = sorted({file.stem.removeprefix("Pulumi.") for file in files})
@@ -54,7 +55,7 @@ def check(stack: str) -> None:
         raise CommandError(
             f"{own(stack).name} is missing, but the stack {stack} still exists.\n"
             f"Restore the file as it was at the stack's last update: {refresh}\n"
-            f"Or take the stack down, which works without the file: make down STACK={stack}"
+            f"Or destroy the stack, which works without the file: make down STACK={stack}"
         )
     way = f"copy a file from stacks/ to {own(stack).name}"
     raise CommandError(
@@ -64,7 +65,7 @@ def check(stack: str) -> None:
 
 
 def require_name(stack: str, more: str = "") -> None:
-    """Raise `CommandError`, with `more` appended, unless Pulumi accepts this stack name."""
+    """Raise `CommandError`, ending with `more`, if Pulumi does not accept this stack name."""
     # https://www.pulumi.com/docs/iac/concepts/stacks/#create-stack
     if not re.fullmatch(r"[A-Za-z0-9_.-]{1,100}", stack):
         allowed = "use only letters, digits, dots, hyphens and underscores."
@@ -72,7 +73,7 @@ def require_name(stack: str, more: str = "") -> None:
 
 
 def job_name(program: Path) -> str:
-    """Return a job name for a program, different from all names in the catalogue."""
+    """Return a name for a job that runs `program`, different from all names in the catalogue."""
     from jobs.config import CATALOG  # noqa: PLC0415 - it takes a second
 
     name = re.sub("[^a-z0-9]+", "-", program.stem.lower()).strip("-") or "job"
@@ -80,7 +81,7 @@ def job_name(program: Path) -> str:
 
 
 def ensure_own(stack: str) -> Path:
-    """Return the user's file, copied from the committed one if missing; raise if unreadable."""
+    """Return the user's file, copying the committed one if it is missing; raise if unreadable."""
     settings_of(stack)
     file = own(stack)
     if not file.exists():
@@ -95,7 +96,7 @@ def cluster_of(stack: str) -> Mapping[str, Any]:
 
 
 def jobs_of(stack: str) -> list[str]:
-    """Return the names of the jobs in the stack's file; [] if it can't be read."""
+    """Return the names of the jobs in the stack's file, or [] if the file can't be read."""
     with suppress(CommandError):
         jobs = settings_of(stack).get("slipway:jobs")
         return [str(name) for name in jobs] if isinstance(jobs, dict) else []
@@ -109,7 +110,7 @@ def require_job(stack: str, job: str, known: Collection[str], more: str = "") ->
     if job in jobs_of(stack):
         raise CommandError(f"Job {job} has not run yet; run `make up STACK={stack}`.{more}")
     listed = f"Jobs in {stack}: {', '.join(sorted(known))}." if known else f"{stack} has no jobs."
-    what = f"There is no job {job!r}.{meant(job, known)}" if job else "Name the job: JOB=NAME."
+    what = f"There is no job {job!r}.{meant(job, known)}" if job else "Specify the job: JOB=NAME."
     raise CommandError(f"{what} {listed}{more}")
 
 
@@ -128,7 +129,7 @@ def load_settings(stack: str) -> "StackSettings | None":
 
 
 def valid_settings(stack: str) -> "StackSettings":
-    """Return the stack's settings; raise `SettingsError`, listing all problems."""
+    """Return the stack's settings, or raise a `SettingsError` that lists all problems."""
     from infra import settings  # noqa: PLC0415 - it takes a second
 
     config = settings_of(stack)
@@ -140,7 +141,7 @@ def valid_settings(stack: str) -> "StackSettings":
 
 
 def settings_of(stack: str) -> Mapping[str, Any]:
-    """Return the settings under `config` in the user's file or, if missing, the committed one."""
+    """Return the settings under `config` in the user's file or, without one, the committed file."""
     check(stack)
     file = own(stack) if own(stack).exists() else template(stack)
     try:
@@ -151,7 +152,7 @@ def settings_of(stack: str) -> Mapping[str, Any]:
     if not isinstance(document, dict | None):
         raise _unreadable(file, "it must be a map, with the settings under `config:`")
     if others := ", ".join(map(quote, {**(document or {})}.keys() - _TOP)):
-        raise _unreadable(file, f"{others} is not allowed at the top; put settings under `config:`")
+        raise _unreadable(file, f"{others} can't be at the top level; put settings under `config:`")
     settings = (document or {}).get("config")
     if not isinstance(settings, dict | None):
         raise _unreadable(file, f"{quote(settings)} under `config:` is not allowed; use a map")

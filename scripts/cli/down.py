@@ -1,4 +1,4 @@
-"""`make down`: destroy a stack, remove any remains, and prove that nothing is left."""
+"""`make down`: destroy a stack, remove what it leaves behind, and check that nothing is left."""
 
 import json
 import shutil
@@ -32,10 +32,10 @@ _POLL_SECONDS = 0.2
 
 
 def down(stack: str, keep: str = "") -> int:
-    """Destroy the stack and the remains of an interrupted `up`, and prove that nothing is left.
+    """Destroy the stack and what an interrupted `up` left behind, and check that nothing is left.
 
-    If `keep` is given, it first copies the jobs' files into that directory. The user's
-    Pulumi.<stack>.yaml is kept, if there is one. Having nothing to destroy is a success.
+    If `keep` is set, the jobs' files are first copied to that directory. The user's
+    Pulumi.<stack>.yaml is kept. If there is nothing to destroy, that is a success.
     """
     with temporary_config(stack):
         cluster_of(stack)  # raise first if the file can't be read
@@ -60,10 +60,10 @@ def down(stack: str, keep: str = "") -> int:
 
 
 def _keep_files(stack: str, keep: str) -> None:
-    """Copy the jobs' files into `keep`, if given, and print what is lost with the stack."""
+    """Copy the jobs' files to the directory `keep`, if set, and print what `down` removes."""
     jobs, what = kept.lost_with(stack, read_state(stack), backend.exported(stack))
     for job in jobs if keep else ():
-        # It raises `CommandError` unless it copied all files, so that nothing is destroyed.
+        # `fetch` raises `CommandError` unless it copied all files, so that nothing is destroyed.
         fetch.fetch(stack, job, str(Path(keep, job)))
     if what:
         copy = f" make down KEEP=DIRECTORY STACK={stack} copies files first." if jobs else ""
@@ -107,18 +107,18 @@ def _remove_cluster(stack: str, what: str) -> int:
 
 
 def _own_cluster(stack: str) -> OwnCluster | None:
-    """Return the stack's kind of own cluster, or None if the stack uses an existing cluster."""
+    """Return the kind of cluster that the stack creates on this machine, or None if it does not."""
     kind = CLUSTERS.get(str(cluster_of(stack).get("kind")))
     return None if kind is None else kind.own
 
 
 def _cluster_directory(stack: str) -> Path | None:
-    """Return the directory for the stack's own cluster, or None if it has none."""
+    """Return the directory of the cluster that the stack created on this machine, or None."""
     own, section = _own_cluster(stack), cluster_of(stack)
     if own is None:
         return None
     name = str(section.get("name", default_name(str(section["kind"]), section, stack)))
-    # Other names were never allowed: they could lead out of the clusters' directory.
+    # Other names were never allowed, as they could lead out of the directory for clusters.
     if not owner.NAME.fullmatch(name):
         return None
     directory = own.directory(name)
@@ -139,10 +139,10 @@ def _cluster_directory(stack: str) -> Path | None:
 
 @contextmanager
 def temporary_config(stack: str) -> Iterator[None]:
-    """Provide the stack's file; if it did not exist before, it is removed afterwards.
+    """Provide the stack's file for the `with` block, creating a temporary one if it is missing.
 
-    Such a file contains the last update's settings, or the committed ones if the first update was
-    killed. Raises `CommandError` if neither exists.
+    A temporary file contains the last update's settings or, if there was no update, the committed
+    settings. Raises `CommandError` if neither exists.
     """
     file = own(stack)
     if file.exists() or not backend.exists(stack):
@@ -158,7 +158,7 @@ def temporary_config(stack: str) -> Iterator[None]:
             shutil.copyfile(template(stack), file)
         else:
             raise CommandError(
-                f"{file.name} is missing and can't be restored: {why}\nCopy one from "
+                f"{file.name} is missing and can't be restored: {why}\nCopy a file from "
                 f"{template(stack).parent.name}/, set the cluster that the stack had, and run "
                 "the command again."
             )
@@ -168,7 +168,7 @@ def temporary_config(stack: str) -> Iterator[None]:
 
 
 def prove(stack: str, cluster: Mapping[str, Any]) -> bool:
-    """Return whether the stack is completely gone; print that, or how to remove what remains."""
+    """Return whether the stack is completely gone; print that, or how to remove what is left."""
     deadline = time.monotonic() + _WAIT_SECONDS
     while any((remains := _remains(stack, cluster)).values()) and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)

@@ -1,4 +1,4 @@
-"""`make import`: print `slipway:jobs` entries for the jobs in a Kubernetes YAML file."""
+"""`make import`: convert the jobs in a Kubernetes YAML file to `slipway:jobs` entries."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from scripts.cli.terminal import CommandError, echo
 
 
 class _Dumper(yaml.SafeDumper):
-    """A dumper that quotes text that other YAML parsers may read as a number or a boolean."""
+    """A dumper that quotes strings that other YAML parsers might read as numbers or booleans."""
 
 
 _LIKE_A_NUMBER = re.compile(r"([-+]?[.\d][\d_.,:eExXoa-fA-F+-]*|[yYnN])$")
@@ -22,7 +22,7 @@ _Dumper.add_implicit_resolver("tag:yaml.org,2002:float", _LIKE_A_NUMBER, None)
 
 
 def show(stack: str, file: str) -> int:
-    """Print entries for a file's jobs and, on stderr, what could not be imported."""
+    """Print `slipway:jobs` entries for a file's jobs and, on stderr, what could not be imported."""
     entries: dict[str, Entry] = {}
     for document in documents(file):
         metadata = document.get("metadata")
@@ -33,12 +33,12 @@ def show(stack: str, file: str) -> int:
             echo(f"{document.get('kind')} {called} was not imported: {error}")
             continue
         if name in {*entries, *jobs_of(stack)}:
-            notes.append(f"another job is also called {name}; rename one of them")
+            notes.append(f"another job also has the name {name}; rename one of them")
         entries.setdefault(name, entry)
         what = "imported, except:" if notes else "imported"
         echo("\n  ".join([f"{document['kind']} {called} is {what}", *notes]))
     if not entries:
-        raise CommandError(f"{file} contains no job that can be imported.")
+        raise CommandError(f"{file} does not contain a job that can be imported.")
     print(as_yaml({"config": {"slipway:jobs": entries}}), end="")
     echo(f"Add it to slipway:jobs in {own(stack).name}, then: make preview STACK={stack}")
     return 0
@@ -48,7 +48,7 @@ def documents(file: str) -> Iterator[Mapping[str, Any]]:
     """Yield the objects in a file, unpacking Lists; raise `CommandError` if it can't be read."""
     try:
         text = Path(file).read_text()
-        # Dates are read as text, as Kubernetes does.
+        # Dates are read as strings, as Kubernetes does.
         parsed = [] if "{{" in text else [*yaml.load_all(text, yaml.CSafeLoader)]
         contents = json.loads(json.dumps(parsed, default=str))
     except (OSError, yaml.YAMLError, TypeError, ValueError, RecursionError) as error:

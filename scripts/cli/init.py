@@ -1,4 +1,4 @@
-"""`slipway init`: write a stack's file, and any files it refers to that are missing."""
+"""`slipway init`: write a stack's file, and the missing files that it refers to."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -22,10 +22,10 @@ _STARTER = CHECKOUT / "examples" / "start"
 def init(
     stack: str, cluster: str | None, script: str | None, ranks: int | None, *, build: bool
 ) -> int:
-    """Write a stack's file from three answers, prompting for them on a terminal; return 0.
+    """Write a stack's file; return 0. In a terminal, prompt for each argument that is None.
 
-    It also writes the program and, with `build`, a Dockerfile, if they are missing. It never
-    changes existing files. Raises `CommandError` if the stack has a file or still exists.
+    If they are missing, also write the program and, with `build`, a Dockerfile. Existing files are
+    never changed. Raises `CommandError` if the stack has a file or still exists.
     """
     require_name(stack)
     file = own(stack)
@@ -59,7 +59,7 @@ def init(
 
 def _problems(kind: str, program: Path, *, build: bool) -> Iterator[str]:
     if kind not in CLUSTERS:
-        yield f"--cluster: {quote(kind)} is not a kind of cluster; {choices(kind, CLUSTERS.keys())}"
+        yield f"--cluster: {quote(kind)} is not a cluster kind; {choices(kind, CLUSTERS.keys())}"
     takes = None
     if program.suffix != ".py" and (build or not (project_dir() / program).is_dir()):
         takes = "a Python file (.py)"
@@ -76,7 +76,7 @@ def _answer(question: str, answer: object, default: object, kind: Any) -> Any:
 
 
 def _start(files: Mapping[Path, str]) -> list[str]:
-    """Write the missing files from the templates that `files` names; return their paths."""
+    """Write each missing file in `files` from its template, and return the written paths."""
     missing = [path for path in files if not (project_dir() / path).exists()]
     for path in missing:
         place, program = project_dir() / path, next(iter(files)).name

@@ -1,4 +1,4 @@
-"""`make kubeconfig`: merge a cluster into the user's kubeconfig; no other command changes it."""
+"""`make kubeconfig`: add a cluster to the user's kubeconfig, which no other command changes."""
 
 import os
 import tempfile
@@ -45,13 +45,13 @@ def merge(stack: str) -> int:
 
 
 def own() -> Path:
-    """Return the file that kubectl reads first, from $KUBECONFIG or ~/.kube/config."""
+    """Return the file that kubectl reads first: from $KUBECONFIG, or else ~/.kube/config."""
     listed = [each for each in os.environ.get("KUBECONFIG", "").split(os.pathsep) if each]
     return Path(listed[0]) if listed else Path.home() / ".kube" / "config"
 
 
 def named(kubeconfig: str, name: str) -> str:
-    """Return a kubeconfig with all its parts renamed to `name`, and no current context."""
+    """Return a kubeconfig with its context, cluster and user renamed, and no current context."""
     document = yaml.safe_load(kubeconfig)
     (context,), (cluster,), (user,) = (document[each] for each in ("contexts", "clusters", "users"))
     for part in (context, cluster, user):
@@ -63,7 +63,7 @@ def named(kubeconfig: str, name: str) -> str:
 
 @contextmanager
 def kubectl(kubeconfig: str) -> Iterator[Sequence[str]]:
-    """Yield the kubectl command for a cluster; its files are deleted when the block exits."""
+    """Yield the kubectl command for a cluster; its files are deleted after the `with` block."""
     with tempfile.TemporaryDirectory(prefix="slipway-kubectl-") as directory:
         file = Path(directory, "config")
         files.write(file, kubeconfig, mode=0o600)
@@ -73,12 +73,12 @@ def kubectl(kubeconfig: str) -> Iterator[Sequence[str]]:
 
 
 def explanation(name: str, file: Path, current: str) -> str:
-    """Describe the result and how to undo it; `current` is the current context."""
+    """Describe what `merge` did and how to undo it; `current` is the current context."""
     kubectl = f"kubectl --kubeconfig {file} config"
     steps = [f"delete-{part} {name}" for part in ("context", "cluster", "user")]
     kept = f"the current context is still {current}; to switch: {kubectl} use-context {name}"
     if current == name:
-        kept, steps = "it is the current one", [*steps, "unset current-context"]
+        kept, steps = "it is the current context", [*steps, "unset current-context"]
     undo = " && ".join(f"{kubectl} {step}" for step in steps)
     return (
         f"{file} now contains the context {name}; {kept}\n"

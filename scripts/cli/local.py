@@ -44,7 +44,7 @@ _DIFFERS = (
 
 
 def run_job(stack: str, job: str, python: str = "") -> int:
-    """Run a job from a stack's file; return 0 if it succeeded and met its limits."""
+    """Run a job in a stack's file on this machine; return 0 if it succeeded and met its limits."""
     section = settings_of(stack).get(_KEY)
     jobs = section if isinstance(section, dict) else {}
     if job not in jobs:
@@ -59,14 +59,14 @@ def run_script(
     python: str = "",
     workers: int | None = None,
 ) -> int:
-    """Run a script with `args` and job `settings`, such as timeout=10m; see `run_job`."""
+    """Run a script with `args` and job `settings`, such as `timeout=10m`; see `run_job`."""
     declared: dict[str, Any] = {}
     for each in settings:
         try:
             name, value = each.split("=", 1)
             declared[name] = yaml.safe_load(value)
         except (ValueError, yaml.YAMLError) as error:
-            what = "NAME=VALUE, with the value in YAML, such as 'require={loss: {max: 0.5}}'"
+            what = "NAME=YAML, such as 'require={loss: {max: 0.5}}'"
             why = f": {' '.join(str(error).split())}" if isinstance(error, yaml.YAMLError) else ""
             raise CommandError(f"--set {each} is not allowed{why}; use {what}.") from error
     options = {"args": [*args] or None, "workers": workers, "script": str(Path(script).absolute())}
@@ -92,12 +92,12 @@ def _run(name: str, jobs: Mapping[str, Any], python: str) -> int:
     try:
         return _train(own[0], loaded.scripts[name], path, archive.run(run_id), folder / "kept")
     except KeyboardInterrupt:
-        echo("Interrupted; all ranks have ended.")
+        echo("Interrupted; all ranks have exited.")
         return INTERRUPTED
 
 
 def _train(job: TrainingJob, script: Script, python: str, kept: Run, checkpoints: Path) -> int:
-    """Train until the job finishes, then write the result and check it against the limits."""
+    """Run a job until it finishes, then write the result and check it against the job's limits."""
     for folder in (kept.directory, checkpoints):
         private_directory(folder)
     topology = Topology(job.workers + 1, job.processes_per_node)
@@ -121,13 +121,13 @@ def _train(job: TrainingJob, script: Script, python: str, kept: Run, checkpoints
 
 
 def _python(name: str) -> str:
-    """Return the path of the Python that runs the ranks: `name`, or the user's python3 on PATH."""
+    """Return the path of the Python for the ranks: `name`, or else the user's python3 on PATH."""
     # `make env` puts Slipway's own Python first.
     own = [each for each in os.get_exec_path() if each != str(environment_dir() / "bin")]
     os.environ["PATH"] = os.pathsep.join(own)
     program = shutil.which(name or "python3")
     if program is None:
-        raise CommandError(f"There is no {name or 'python3'} on PATH; use --python to set another.")
+        raise CommandError(f"There is no {name or 'python3'} on PATH; choose one with --python.")
     path, *version = answer(program, "-c", _ABOUT).splitlines()
     if tuple(map(int, version)) < (3, 10):
         raise CommandError(f"{path} is Python {'.'.join(version)}; 3.10 or newer is required.")

@@ -1,7 +1,7 @@
 """Provide a Pulumi project for a folder that contains stack files but no program.
 
-The CLI needs a Pulumi.yaml. A checkout has one; for any other folder, one is created in the cache,
-with the folder as `stackConfigDir` and the paths of this checkout's program and plugins.
+The CLI requires a Pulumi.yaml. The checkout has one; for any other folder, one is created in the
+cache, with that folder as `stackConfigDir` and the paths of this checkout's program and plugins.
 """
 
 import json
@@ -22,7 +22,7 @@ runpy.run_path({0!r} + "/__main__.py", run_name="__main__")
 
 
 def directory() -> Path:
-    """Return the directory that contains Pulumi.yaml: the checkout, or one that it creates."""
+    """Return the directory with Pulumi.yaml: the checkout, or one that this function creates."""
     if project_dir().resolve() == CHECKOUT:
         return CHECKOUT
     place = cache_dir() / "projects" / project_name()
@@ -44,7 +44,7 @@ def _project(place: Path) -> dict[str, Any]:
     document: dict[str, Any] = yaml.safe_load((CHECKOUT / "Pulumi.yaml").read_text())
     document["name"] = project_name()
     document["runtime"]["options"]["virtualenv"] = str(environment_dir())
-    # The CLI appends this path to the file's directory, even if the path is absolute.
+    # The CLI appends this path to Pulumi.yaml's directory, even if the path is absolute.
     document["stackConfigDir"] = os.path.relpath(project_dir().resolve(), place.resolve())
     for plugin in document["plugins"]["providers"]:
         plugin["path"] = str(CHECKOUT / plugin["path"])
@@ -52,7 +52,7 @@ def _project(place: Path) -> dict[str, Any]:
 
 
 def arguments(folder: Path | None = None) -> list[str]:
-    """Return the CLI options that select the project; none for a call from another `folder`."""
+    """Return the CLI options that select the project; none if `folder` is a different project."""
     place = directory()
     is_others = folder is not None and folder.resolve() != project_dir().resolve()
     return [] if is_others or place == CHECKOUT else ["--cwd", str(place)]

@@ -1,7 +1,7 @@
 """Clean up after Pulumi was interrupted, so that the next command works.
 
-A killed CLI's lock is removed only if its process has certainly ended. Exporting and importing the
-state drops its pending operations: each resource adopts the objects that it had created.
+A killed CLI's lock is removed only if its process has certainly exited. Exporting and importing the
+state drops pending operations; each resource then adopts the objects that it had already created.
 """
 
 import json
@@ -27,20 +27,21 @@ from scripts.cli.config import own
 from scripts.cli.terminal import CommandError, echo
 
 _WRITING_SECONDS = 2.0
-"""Limit for writing one of these files; a file half-written after this has been abandoned."""
+"""Seconds that writing a file may take; if it is still incomplete then, it was abandoned."""
 _DAY = 24 * 3600.0
 _LANGUAGE_HOST = "pulumi-language-python"
 _WAYS = (
-    "Wait until it finishes, or press Ctrl-C where it is running: training continues in the "
-    "cluster, and the next `make up` waits for it while also starting any job that you add to the "
-    "stack's file. To start a job right away, use another stack."
+    "Wait until that command finishes, or press Ctrl-C where it is running: training continues in "
+    "the cluster, and the next `make up` waits for it while starting any job that you have added "
+    "to the stack's file. To start a job right away, use another stack."
 )
 
 
 def alone(stack: str, *, waits: bool = False) -> ExitStack:
-    """Lock a stack against other commands that change it, until the result is closed.
+    """Lock a stack against other commands that change it, until the returned object is closed.
 
-    With `waits` it waits up to a day for another command; otherwise it raises `CommandError`.
+    If another command holds the lock, wait up to a day if `waits` is set, or else raise
+    `CommandError`.
     """
     name, held = quote(of_project(stack), safe=""), ExitStack()
     file = state_dir() / "locks" / f"{name}.lock"
@@ -60,7 +61,7 @@ def alone(stack: str, *, waits: bool = False) -> ExitStack:
 
 
 def recover(cli: backend.Cli) -> None:
-    """Prepare a stack for the next command; the stack need not exist yet."""
+    """Clean up a stack, which need not exist, before a command; raise if the stack is in use."""
     repair_files(cli.stack)
     locks = backend.locks(cli.stack)
     for lock in locks.values():
@@ -81,7 +82,7 @@ def recover(cli: backend.Cli) -> None:
 
 
 def _require_passphrase(cli: backend.Cli) -> None:
-    """Raise `CommandError` if the user's file is encrypted with another passphrase."""
+    """Raise `CommandError` if the user's file is encrypted with a different passphrase."""
     deployment = backend.exported(cli.stack).get("deployment") or {}
     salts = re.compile(r"^encryptionsalt: *(\S+)", re.MULTILINE)
     salt = salts.search(own(cli.stack).read_text()) if own(cli.stack).exists() else None
@@ -93,16 +94,16 @@ def _require_passphrase(cli: backend.Cli) -> None:
 
 
 def require_stale(lock: Mapping[str, Any], stack: str) -> None:
-    """Raise `CommandError` unless the lock's holder ran on this machine and has ended."""
+    """Raise `CommandError` unless the lock's holder ran on this machine and has exited."""
     pid, host, since = (lock[key] for key in ("pid", "hostname", "timestamp"))
     if host != socket.gethostname():
         raise CommandError(
             f"Stack {stack} is locked by process {pid} on {host} since {since}. "
-            f"If that process has ended, run: pulumi cancel --stack {stack}"
+            f"If that process has exited, run: pulumi cancel --stack {stack}"
         )
     # After a reboot, the PID may belong to another program.
     if "pulumi" in (_program(pid) or _process(pid).get("Name", "")):
-        # Only its first argument, since later ones of `pulumi config set` include a secret.
+        # Only the first argument, since later ones of `pulumi config set` include a secret.
         word = Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0")[1:2]
         raise CommandError(
             f"Stack {stack} is in use by process {pid} ({' '.join(['pulumi', *word])}) since "
@@ -113,13 +114,13 @@ def require_stale(lock: Mapping[str, Any], stack: str) -> None:
 def repair_files(stack: str) -> list[Path]:
     """Remove or restore a stack's half-written files, and return them.
 
-    To write a file X, Pulumi writes `X.TIME.tmp`, then `X.attrs`, and renames the first
-    (gocloud.dev/blob/fileblob). If killed, it may leave a `.tmp`, which it treats as a lock, or an
-    empty `X.attrs`. A power failure may also leave an empty lock or state; a state has a backup,
-    `X.bak`.
+    To write a file X, Pulumi writes `X.TIME.tmp`, then `X.attrs`, and renames the former to X
+    (gocloud.dev/blob/fileblob). If killed, it may leave behind a `.tmp`, which it treats as a lock,
+    or an empty `X.attrs`. A power failure may also leave an empty lock or state; a state has a
+    backup, `X.bak`.
     """
     if before := _half_written(stack):
-        # By then, a file that was still being written is complete; new and open files are kept.
+        # After this, a file that was being written is complete; new and open files are kept.
         time.sleep(_WRITING_SECONDS)
     after, held = _half_written(stack) if before else [], _open_files() if before else set()
     repaired = [file for file in after if file in before and file.resolve() not in held]
@@ -141,10 +142,10 @@ def _half_written(stack: str) -> list[Path]:
 
 
 def _open_files() -> set[Path]:
-    """Return the files that processes have open; empty if there is no /proc (macOS)."""
+    """Return the files that are open in any process; empty if there is no /proc (macOS)."""
     paths = set()
     for process in Path("/proc").glob("[0-9]*/fd"):
-        with suppress(OSError):  # it has ended, or is another user's
+        with suppress(OSError):  # it has exited, or is another user's
             for each in process.iterdir():
                 with suppress(OSError):
                     paths.add(each.readlink())
@@ -159,16 +160,16 @@ def _is_complete(file: Path) -> bool:
 
 
 def end_orphans(checkout: Path) -> list[int]:
-    """Stop the orphaned language hosts in `checkout`; on their own they exit within 5 minutes."""
+    """Stop orphaned language hosts in `checkout`, which by themselves may run for 5 minutes."""
     pids = orphans(checkout)
     for pid in pids:
-        with suppress(ProcessLookupError):  # it has ended
+        with suppress(ProcessLookupError):  # it has exited
             os.kill(pid, signal.SIGTERM)
     return pids
 
 
 def orphans(checkout: Path) -> list[int]:
-    """Return the PIDs of language hosts in `checkout` that lost their engine; [] without /proc."""
+    """Return the PIDs of language hosts in `checkout` whose engine is gone; [] without /proc."""
     hosts = {
         int(place.name): _process(place.name).get("PPid", "0")
         for place in Path("/proc").glob("[0-9]*")
@@ -178,7 +179,7 @@ def orphans(checkout: Path) -> list[int]:
 
 
 def _program(pid: int | str) -> str:
-    """Return the name of a process's executable; "" if it has ended or is another user's."""
+    """Return the name of a process's executable; "" if it has exited or is another user's."""
     try:
         # Not `Name`: it is truncated and, just after the fork, still the parent's.
         return Path(f"/proc/{pid}/exe").readlink().name.removesuffix(" (deleted)")
@@ -187,7 +188,7 @@ def _program(pid: int | str) -> str:
 
 
 def _process(pid: int | str) -> Mapping[str, str]:
-    """Return a process's fields in /proc, such as `Name` and `PPid`; {} if it has ended."""
+    """Return a process's fields in /proc, such as `Name` and `PPid`; {} if it has exited."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:

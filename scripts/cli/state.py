@@ -1,4 +1,4 @@
-"""The jobs in a stack's state."""
+"""Read the parts of a stack's state that concern jobs."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ _NAMESPACE = f"{tokens.JOB_NAMESPACE}$kubernetes:core/v1:Namespace::"
 
 @dataclass(frozen=True)
 class JobState:
-    """A job in a stack's state."""
+    """A job in a stack's state, with its run and its gate."""
 
     name: str
     inputs: Mapping[str, Any]  # the run's inputs, as last declared
@@ -28,23 +28,23 @@ class JobState:
 
     @property
     def namespace(self) -> str:
-        """The namespace of its PyTorchJob."""
+        """The namespace of the job's PyTorchJob."""
         return str(self.inputs["namespace"])
 
     @property
     def declared(self) -> Mapping[str, Any]:
-        """Its declaration, as `jobs.model.job.declaration` returns it."""
+        """The job's declaration, in the form that `jobs.model.job.declaration` returns."""
         return dict(self.inputs["job"])
 
     @property
     def kept(self) -> str | None:
-        """URL of the files that the stack keeps for it, or None if the job sets `outputs`."""
+        """The URL of the files that the stack keeps for the job, or None if it sets `outputs`."""
         folder = (self.declared.get("was") or [self.name])[0]
         return outputs_url(self.inputs.get("place"), folder, self.declared.get("outputs"))
 
     @property
     def passed(self) -> bool:
-        """True if this result passed the gate."""
+        """True if the job's current result has passed the gate."""
         return self.gate is not None and _result(self.gate.get("result")) == self.result
 
 
@@ -64,7 +64,7 @@ class StackState:
         resources, pending = rows(export, "resources"), rows(export, "pending_operations")
         jobs = {each.name: each for each in _jobs(resources, pending)}
         stacks = [_outputs(each) for each in resources if each["type"] == "pulumi:pulumi:Stack"]
-        # From the cluster resource, since the stack's outputs appear only when `up` finishes.
+        # From the cluster's resource, since the stack's outputs are not set until `up` finishes.
         kubeconfigs = (_plain(_outputs(each).get("kubeconfig")) for each in resources)
         namespaces = [name_of(each) for each in resources if _NAMESPACE in each["urn"]]
         # A namespace that already existed is not a resource in the stack.
@@ -87,10 +87,11 @@ class StackState:
 
 
 def read_state(stack: str, *, secrets: bool = False, logs_of: str | None = None) -> StackState:
-    """Return the stack's state, empty if there is no stack; with `secrets`, add the kubeconfig.
+    """Return the stack's state, empty if there is no stack; `secrets` includes the kubeconfig.
 
-    Detached runs have the results that their waiters have written so far. With `logs_of`, a job or
-    "" for all jobs, it also fetches the runs' records if another machine waited for them.
+    Detached runs that have finished since the last `up` are included with their results. If
+    `logs_of` is a job, or "" for all jobs, the records of runs that another machine waited for are
+    fetched.
     """
     state = StackState.from_export(exported(stack))
     due = [
@@ -146,7 +147,7 @@ def _outputs(resource: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value with plaintext secrets unwrapped; encrypted secrets stay as stored."""
+    """Return a value with plaintext secrets unwrapped; encrypted secrets are left as they are."""
     if isinstance(value, list):
         return [_plain(each) for each in value]
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Output for commands: lines, tables, and errors that show only their text."""
+"""Output for commands: lines, tables, and errors that are shown without a traceback."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -10,11 +10,11 @@ if TYPE_CHECKING:  # most commands don't need it
 
 
 class CommandError(Exception):
-    """An error that is not a bug in Slipway; the user sees only its text."""
+    """An error that is not a bug in Slipway; the user sees only the message."""
 
 
 def echo(line: str) -> None:
-    """Print a line to stderr, among Pulumi's output."""
+    """Print a line to stderr, with commands as the user would type them."""
     print(as_typed(line), file=sys.stderr, flush=True)
 
 

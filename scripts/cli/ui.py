@@ -1,4 +1,4 @@
-"""`make ui`: print where a stack's runs are tracked; connect to the server in its cluster."""
+"""`make ui`: print where a stack's runs are tracked, and connect to the server in its cluster."""
 
 import signal
 import socket
@@ -19,7 +19,7 @@ _PAUSE_SECONDS = 0.5
 
 
 def show(stack: str, job: str, port: int) -> int:
-    """Print where runs are tracked; forward `port` to any server in the cluster; return 0."""
+    """Print where runs are tracked; if that is in the cluster, forward `port` to it; return 0."""
     settings = _settings(stack)
     state = read_state(stack, secrets=settings.is_installed)
     if job:
@@ -39,7 +39,7 @@ def show(stack: str, job: str, port: int) -> int:
 
 
 def announcement(stack: str, job: str, page: str, port: int) -> str:
-    """Describe where to find a job's last run, if known, or the server in the cluster."""
+    """Describe where to find a job's last run or, if it has no page, the server in the cluster."""
     server = f"http://localhost:{port}"
     if not page:
         runs = f"MLflow with the runs of {stack}: {server} (Ctrl-C disconnects)"
@@ -68,7 +68,7 @@ def elsewhere(settings: Tracking, stack: str, job: str, page: str) -> str:
 
 
 def _settings(stack: str) -> Tracking:
-    """Return the stack's tracking settings; raise if they are missing or invalid."""
+    """Return the stack's tracking settings, or raise if they are missing or invalid."""
     written, file = settings_of(stack).get(KEY), own(stack).name
     if written is None:
         raise CommandError(
@@ -110,13 +110,13 @@ def forward(line: Sequence[str], to: str, ports: tuple[int, int], text: str, aga
     finally:
         signal.signal(signal.SIGTERM, before)
     raise CommandError(
-        f"{to} can't be reached: {reason}\nOnce it is running (`make up` restores it), run the "
-        f"same command again: {again}"
+        f"{to} can't be reached: {reason}\nOnce it is running again (`make up` restores it), run "
+        f"the command again: {again}"
     )
 
 
 def _forwarded(line: Sequence[str], text: str) -> str | None:
-    """Run kubectl until it exits; return None if it forwarded the port, or its error message."""
+    """Run kubectl until it exits; return its error message, or None if it forwarded the port."""
     is_ready = False
     with TemporaryFile("w+") as errors:
         with subprocess.Popen(

@@ -1,1 +1,1 @@
-"""`make setup`: the Python environment, then all tools that the stack's cluster needs."""
+"""`make setup`: create the Python environment, then provide all tools that the stack needs."""

@@ -1,4 +1,4 @@
-"""Install Debian packages as root, or unpack them; their names are printed first."""
+"""Install Debian packages as root, or unpack them, after printing their names."""
 
 import os
 import shutil
@@ -15,13 +15,13 @@ from scripts.setup.steps import StepFailed, Steps
 from scripts.setup.tools import Tool
 
 POLICY = Path("/usr/sbin/policy-rc.d")
-"""Maintainer scripts run this program before they start a service; exit code 101 forbids it."""
+"""The program that maintainer scripts run before starting a service; exit status 101 forbids it."""
 _OURS = "#!/bin/sh\n# Made by Slipway's set-up for the time of an installation.\n"
 _APT = ("apt-get", "--option", "DPkg::Lock::Timeout=120", "--quiet")
 
 
 def provide(tools: Sequence[Tool], steps: Steps) -> Results:
-    """Unpack the tools' packages, or install all of them with a single command."""
+    """Unpack the packages that tools list in `unpacked`, and install all others in one command."""
     results = {tool.name: _unpack(tool, steps) for tool in tools if tool.unpacked}
     packages = sorted({tool.package for tool in tools if tool.package is not None})
     obstacle = install(packages, steps) if packages else None
@@ -36,7 +36,7 @@ def provide(tools: Sequence[Tool], steps: Steps) -> Results:
 
 
 def install(packages: Sequence[str], steps: Steps) -> str | None:
-    """Install packages with the system's apt; return None, or why they can't be installed."""
+    """Install packages with apt-get; return None, or the reason why they can't be installed."""
     if shutil.which("apt-get") is None:
         return "this system does not have apt-get"
     if os.geteuid() != 0:
@@ -59,8 +59,8 @@ def install(packages: Sequence[str], steps: Steps) -> str | None:
 
 @contextmanager
 def services_stay_down(policy: Path) -> Iterator[None]:
-    """Keep packages from starting services in the block; leave an administrator's policy alone."""
-    # A policy left behind by a killed setup run has no effect, and is also removed.
+    """Stop packages from starting services in the `with` block, unless a policy already exists."""
+    # A policy that a killed setup run left behind has no effect, and is removed, too.
     ours = not policy.exists() or policy.read_text().startswith(_OURS)
     if ours:
         policy.write_text(f"{_OURS}[ ! -d /proc/{os.getpid()} ] || exit 101\n")

@@ -1,4 +1,4 @@
-"""Create the Python environments using only the system's Python; everything else needs them.
+"""Create the Python environments, which everything else needs, using only the system's Python.
 
 Older Python versions must be able to parse this file, so that they can report what is missing.
 """
@@ -26,10 +26,10 @@ _LOCKED = ("--require-hashes", "--only-binary=:all:", "--requirement")
 
 
 def problem() -> "str | None":
-    """Return what this Python lacks and how to fix that, or None if it lacks nothing."""
+    """Return what this Python lacks and how to fix it, or None if this Python can be used."""
     if sys.version_info < OLDEST:
         return (
-            "Python {}.{} or newer is required, but {} is {}.{}. Select another: "
+            "Python {}.{} or newer is required, but {} is {}.{}. Select another one: "
             "make PYTHON=python3.12 …".format(*OLDEST, sys.executable, *sys.version_info[:2])
         )
     if importlib.util.find_spec("ensurepip") is None:
@@ -41,7 +41,7 @@ def problem() -> "str | None":
 
 
 def exclusive(file: Path) -> "AbstractContextManager[None]":
-    """Lock out other setup runs, since they build in the same directories (`core.files.locked`)."""
+    """Lock out other setup runs, which would use the same directories; see `core.files.locked`."""
     from core import files  # noqa: PLC0415 - older Pythons can't parse it
 
     def announce(holder: str) -> None:
@@ -51,12 +51,12 @@ def exclusive(file: Path) -> "AbstractContextManager[None]":
 
 
 def environment() -> Path:
-    """Create the runtime environment unless it is complete; return its directory."""
+    """Create the runtime's Python environment unless it is complete, and return its directory."""
     return _ensure(venv_dir(), "Python environment", "30 s, 400 MB", install)
 
 
 def install(venv: Path) -> None:
-    """Install the packages from its lock file into the runtime environment."""
+    """Create the runtime's Python environment with the packages in its lock file."""
     _run(sys.executable, "-m", "venv", venv)
     _pip(venv, "install", "--no-compile", *_LOCKED, CHECKOUT / "requirements.lock")
     # pip compiles on only one core. A module that can't be compiled is not an error.
@@ -65,12 +65,12 @@ def install(venv: Path) -> None:
 
 
 def environment_for_tests(venv: Path) -> Path:
-    """Create the environment for checks and tests, which includes the runtime's packages."""
+    """Create the environment for checks and tests, which also uses the packages in `venv`."""
     borrowed = (site_packages(venv), add_extra(AZURE, venv), add_extra(REPORT, venv))
 
     def fill(place: Path) -> None:
         _run(sys.executable, "-m", "venv", "--without-pip", place)
-        # Their dependencies are in one of the two lock files; a unit test checks that.
+        # The packages' dependencies are in one of the two lock files; a unit test checks that.
         lock = CHECKOUT / "requirements-test.lock"
         _pip(venv, "--python", place, "install", "--no-deps", *_LOCKED, lock)
         lines = "".join(f"{directory}\n" for directory in borrowed)
@@ -80,13 +80,13 @@ def environment_for_tests(venv: Path) -> Path:
 
 
 def add_extra(extra: str, venv: Path) -> Path:
-    """Install an extra from pyproject.toml unless it is installed; return its directory.
+    """Install an extra from pyproject.toml unless it is installed, and return its directory.
 
-    It is separate from `venv`, since Pulumi starts the plugin for every package there.
+    The directory is separate from `venv`, since Pulumi starts a plugin for each package there.
     """
 
     def fill(place: Path) -> None:
-        # Its dependencies are in the environment's lock file. Few of its modules are ever imported.
+        # The dependencies are in the environment's lock file. Few modules are ever imported.
         options = ("--no-deps", "--no-compile", "--target", place)
         _pip(venv, "install", *options, *_LOCKED, CHECKOUT / f"requirements-{extra}.lock")
 
@@ -94,7 +94,7 @@ def add_extra(extra: str, venv: Path) -> Path:
 
 
 def _ensure(place: Path, title: str, estimate: str, fill: "Callable[[Path], None]") -> Path:
-    """Create a directory by calling `fill`, unless it is complete; return it."""
+    """Create a directory by calling `fill`, unless it is complete, and return it."""
     complete = place / ".complete"
     if complete.exists():
         return place
@@ -102,7 +102,7 @@ def _ensure(place: Path, title: str, estimate: str, fill: "Callable[[Path], None
         if not complete.exists():
             print(f"{title} {place} (about {estimate})", file=sys.stderr, flush=True)
             started = time.monotonic()
-            # It may be incomplete after a killed run.
+            # A killed run may have left it incomplete.
             shutil.rmtree(place, ignore_errors=True)
             fill(place)
             complete.touch()
@@ -125,19 +125,19 @@ def _run(*command: "str | Path") -> None:
 
 
 def link(venv: Path, name: str = ".venv") -> None:
-    """Create a link with that name in the checkout, pointing to the environment."""
+    """Create a symbolic link in the checkout that points to a Python environment."""
     place = CHECKOUT / name
     if place.is_symlink() and place.readlink() == venv:
         return
     if place.exists() and not place.is_symlink():
-        sys.exit(f"{place} is not a link created by Slipway. Move it away, then try again.")
+        sys.exit(f"{place} exists but is not a symbolic link. Move it away, then try again.")
     place.unlink(missing_ok=True)
     place.symlink_to(venv)
 
 
 def ready(*, tests: bool = False) -> Path:
-    """Return the runtime or test environment; exit with the reason if it can't be created."""
-    # If the environment is complete, this Python lacks nothing.
+    """Create and return the runtime's or the tests' environment, or exit with an error message."""
+    # If the environment is complete, this Python can be used.
     missing = None if (venv_dir() / ".complete").exists() else problem()
     if missing is not None:
         sys.exit(missing)
@@ -151,7 +151,7 @@ def ready(*, tests: bool = False) -> Path:
 
 
 def main() -> None:
-    """Create and link the environment and, with `--tests`, the test environment."""
+    """Create and link the runtime's environment and, with `--tests`, the one for tests."""
     link(ready())
     if "--tests" in sys.argv:
         link(ready(tests=True), ".venv-test")

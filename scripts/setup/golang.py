@@ -17,7 +17,7 @@ from scripts.setup.steps import StepFailed, Steps
 from scripts.setup.tools import GoModule, Tool
 
 # The linker strips debug information, so the compiler need not write it. Inlining takes a quarter
-# of the compile time, and only the standard library benefits from it.
+# of the compile time, and is worth it only for the standard library.
 BUILD = (
     *("build", "-trimpath", "-buildvcs=false"),
     *("-gcflags=all=-dwarf=false -l", "-gcflags=std=-dwarf=false"),
@@ -25,7 +25,7 @@ BUILD = (
 
 
 def download(module: GoModule, steps: Steps) -> None:
-    """Download a module's dependencies. The build will report any failure."""
+    """Download a module's dependencies. Failures are ignored, as the build will report them."""
     go = _go()
     if go is None or module.requires is None:
         return
@@ -42,12 +42,12 @@ def download(module: GoModule, steps: Steps) -> None:
 
 
 def at_once() -> int:
-    """Return how many builds to run in parallel: linking uses one core and a lot of memory."""
+    """Return how many builds to run in parallel; linking uses one core and a lot of memory."""
     return 2 if _roomy() and (os.cpu_count() or 1) > 1 else 1
 
 
 def build(module: GoModule, tools: Sequence[Tool], steps: Steps) -> Results:
-    """Build or copy tools from a module: either all of them or none."""
+    """Build or copy tools from a module; if one fails, none is provided."""
     go = _go()
     why = _unfit(go, module)
     if go is None or why is not None:
@@ -58,7 +58,7 @@ def build(module: GoModule, tools: Sequence[Tool], steps: Steps) -> Results:
         built = _compile(go, module, [name for name in names if name in module.packages], steps)
         copied = {name: _copy(go, module, name) for name in names if name in module.copies}
     except (StepFailed, OSError, CommandFailed) as error:
-        remedy = "Check that log, then run `make setup` again; it continues from there."
+        remedy = "Check that log, then run `make setup` again, which continues from there."
         return {tool.name: Problem(tool.name, str(error), remedy) for tool in tools}
     entries = {}
     for tool in tools:
@@ -70,13 +70,13 @@ def build(module: GoModule, tools: Sequence[Tool], steps: Steps) -> Results:
 
 def _variables() -> dict[str, str]:
     ours = {"CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": "-mod=readonly"}
-    # The compiler is a Go program: with these, its processes collect garbage only above 2 GiB.
+    # The compiler is a Go program; with these, its processes collect garbage only above 2 GiB.
     return {**ours, **({"GOGC": "off", "GOMEMLIMIT": "2GiB"} if _roomy() else {})}
 
 
 @cache
 def _roomy() -> bool:
-    """Return whether this machine has enough memory for parallel builds."""
+    """Return whether this machine has enough free memory for parallel builds."""
     try:
         free = re.search(r"MemAvailable: *(\d+)", Path("/proc/meminfo").read_text())
     except OSError:
@@ -100,7 +100,7 @@ def _unfit(go: str | None, module: GoModule) -> str | None:
 
 
 def _compile(go: str, module: GoModule, names: Sequence[str], steps: Steps) -> dict[str, Path]:
-    """Build into a separate directory, then move: running programs can't be overwritten."""
+    """Build programs and return their paths by name, replacing old ones that may be running."""
     if not names:
         return {}
     bin_dir = cache_dir() / "bin"
@@ -128,7 +128,7 @@ def _compile(go: str, module: GoModule, names: Sequence[str], steps: Steps) -> d
 
 
 def _copy(go: str, module: GoModule, name: str) -> Path:
-    """Copy a file or directory from Go's module cache, which is read-only and shared."""
+    """Copy a file or directory out of Go's module cache, which is read-only and shared."""
     command = ("mod", "download", "-json", module.requires or "")
     source = Path(json.loads(_run(go, *command, cwd=module.directory))["Dir"], module.copies[name])
     if source.is_file():

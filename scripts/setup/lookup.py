@@ -1,4 +1,4 @@
-"""Find tools that are already on this machine and their versions, without changing anything."""
+"""Find tools that are already on this machine, and their versions, without changing anything."""
 
 import os
 import re
@@ -17,7 +17,7 @@ _SECONDS = 20
 
 
 def find(tool: Tool, entries: Entries, origin: str = "on PATH") -> Entry | Problem:
-    """Find a tool; `entries` are those found so far, for a tool that must be next to another."""
+    """Find a tool; `entries` are the tools found so far, as some must be next to another tool."""
     if tool.directories:
         return _find_directory(tool)
     if tool.beside is not None:
@@ -26,7 +26,7 @@ def find(tool: Tool, entries: Entries, origin: str = "on PATH") -> Entry | Probl
         by_hand = cache_dir() / "bin" / tool.name
         if tool.module is None and by_hand.is_file():
             return Entry.from_file(by_hand, "-", "installed manually", tool.stamp)
-        why = "it can't print its version, so a copy on PATH is not used"
+        why = "it can't print its version, so any copy on PATH is ignored"
         return Problem(tool.name, why, tool.hint)
     refused = []
     for program in _programs(tool.name):
@@ -38,7 +38,7 @@ def find(tool: Tool, entries: Entries, origin: str = "on PATH") -> Entry | Probl
 
 
 def fitting(tool: Tool, path: Path, version: str | None, origin: str) -> Entry | Problem:
-    """Return the tool's entry if its version is accepted, otherwise a problem."""
+    """Return an entry for the tool if its version is accepted, or else a problem."""
     if version is None or tool.accepts is None or version not in tool.accepts:
         why = f"{path} is version {version or 'unknown'}; required: {tool.accepts}"
         return Problem(tool.name, why, tool.hint)
@@ -46,7 +46,7 @@ def fitting(tool: Tool, path: Path, version: str | None, origin: str) -> Entry |
 
 
 def version_of(program: Path, *arguments: str) -> str | None:
-    """Return the version that a program prints, whatever its exit status, or None."""
+    """Return the version that a program prints, even if it fails, or None if it prints none."""
     try:
         finished = subprocess.run(
             [program, *arguments],
@@ -63,7 +63,7 @@ def version_of(program: Path, *arguments: str) -> str | None:
 
 
 def _programs(name: str) -> Iterator[Path]:
-    """Yield all programs with this name, except setup's: an old one may come first on PATH."""
+    """Yield all programs with this name on PATH except setup's own; the first may be too old."""
     paths, ours = set(), (cache_dir(), CHECKOUT)
     for directory in filter(None, (*os.get_exec_path(), *_SYSTEM)):
         program = shutil.which(name, path=directory)
@@ -88,9 +88,9 @@ def _find_directory(tool: Tool) -> Entry | Problem:
 
 
 def _find_beside(tool: Tool, leader: Entry | None) -> Entry | Problem:
-    """Find a part of another tool's distribution; it must be next to that tool."""
+    """Find a tool that belongs to another tool's distribution, and so must be next to that tool."""
     if leader is None or leader.origin != "on PATH":
-        return Problem(tool.name, f"no {tool.beside} on PATH that it could belong to", tool.hint)
+        return Problem(tool.name, f"{tool.beside}, which it belongs to, is not on PATH", tool.hint)
     program = Path(os.path.realpath(leader.path)).parent / tool.name
     if not os.access(program, os.X_OK):
         return Problem(tool.name, f"not next to {leader.path}", tool.hint)

@@ -1,4 +1,4 @@
-"""`make setup` within the Python environment: provide the tools and the state."""
+"""The part of `make setup` that runs in the Python environment: provide tools and the state."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ from scripts.setup.tools import tools_of
 
 
 def provide(stack: str, *, brief: bool = False, preview: bool = False) -> int:
-    """Provide a stack's tools; return 0 if all are ready, otherwise print what is missing.
+    """Provide a stack's tools; return 0 if all are ready, or else print what is missing.
 
     With `brief`, print nothing if nothing was missing; with `preview`, build no tools that only
     `up` needs. Raises `CommandError`, or `OSError` and `SubprocessError` from setup.
@@ -47,7 +47,7 @@ def set_up(kind: Kind | None, *, brief: bool, build: bool, preview: bool = False
         prepare()
         if brief and len(record.unchanged(record.load(), tools, build=build)) == len(tools):
             return 0
-        # Imported late, since importing it takes longer than everything above.
+        # Imported late, since the import takes longer than everything above.
         from scripts.setup.resolve import resolve_and_report  # noqa: PLC0415
 
         return resolve_and_report(kind, brief=brief, build=build, preview=preview)

@@ -1,6 +1,6 @@
 """Read and write toolchain.json, which lists the tools that setup provided.
 
-A tool whose size, modification time and requirements match its entry is not checked again.
+A tool is not checked again if its size, modification time and requirements match its entry.
 """
 
 import json
@@ -19,7 +19,7 @@ _WRITING = threading.RLock()
 
 @dataclass(frozen=True)
 class Entry:
-    """A tool that is ready."""
+    """A tool that is ready to use."""
 
     path: str  # absolute path to a program or directory
     version: str
@@ -30,12 +30,12 @@ class Entry:
 
     @classmethod
     def from_file(cls, path: Path, version: str, origin: str, stamp: str) -> "Entry":
-        """Return the entry for a file or directory as it is now."""
+        """Return an entry for a file or directory in its current state."""
         stat = path.stat()
         return cls(str(path), version, origin, stamp, stat.st_size, stat.st_mtime_ns)
 
     def holds(self, stamp: str) -> bool:
-        """Return whether the file is unchanged and still meets the requirements."""
+        """Return whether the file is unchanged and still meets the requirements, `stamp`."""
         try:
             return self == Entry.from_file(Path(self.path), self.version, self.origin, stamp)
         except OSError:
@@ -61,7 +61,7 @@ Results = Mapping[str, Entry | Problem]  # what a source returns, by the tool's 
 
 
 def load() -> Entries:
-    """Return the recorded tools; empty if there is no record or another version wrote it."""
+    """Return the recorded tools; empty if there is no record or a different version wrote it."""
     try:
         return {name: Entry(**entry) for name, entry in _document()["tools"].items()}
     except (KeyError, TypeError, AttributeError):
@@ -69,12 +69,12 @@ def load() -> Entries:
 
 
 def save(entries: Entries) -> None:
-    """Replace the recorded tools."""
+    """Replace the recorded tools with `entries`."""
     _write("tools", {name: asdict(entries[name]) for name in sorted(entries)})
 
 
 def checksums() -> dict[str, str]:
-    """Return the checksums of the releases used so far, by URL; a release's must never change."""
+    """Return the checksums of the releases used so far, by URL; they must never change."""
     return dict(_document().get("checksums", {}))
 
 
@@ -85,7 +85,7 @@ def trust(address: str, checksum: str) -> None:
 
 
 def unchanged(entries: Entries, tools: tuple[Tool, ...], *, build: bool = False) -> Entries:
-    """Return the tools that need not be resolved again; with `build`, no releases."""
+    """Return the tools that need not be provided again; with `build`, without releases."""
     return {
         tool.name: entry
         for tool in tools

@@ -1,4 +1,4 @@
-"""Download projects' releases and verify them against the publishers' checksums."""
+"""Download releases of the tools and verify them against the publishers' checksums."""
 
 import hashlib
 import platform
@@ -29,11 +29,11 @@ _CHECKSUM = re.compile(r"(?P<checksum>[0-9a-f]{64})(?:\s+\*?(?P<file>\S+))?")
 
 
 class Refused(Exception):
-    """A release can't be used; the text is the reason."""
+    """A release can't be used; the message gives the reason."""
 
 
 class File(NamedTuple):
-    """A file in a release; `member` is a tool's path in it, or None if the file is the tool."""
+    """A release's file: an archive with a tool at `member` or, if that is None, the tool itself."""
 
     address: str
     checksums: str
@@ -46,7 +46,7 @@ class File(NamedTuple):
 
 
 def fetch(tools: Sequence[Tool], steps: Steps) -> Entries:
-    """Download tools in parallel; print why, for each that can't be downloaded."""
+    """Download tools in parallel, and print the reason for each that can't be downloaded."""
     pool = ThreadPoolExecutor(max_workers=8)
     files = files_of(tools)
     fetched = {file: pool.submit(_fetch, file, held, steps) for file, held in files.items()}
@@ -77,9 +77,10 @@ def files_of(tools: Sequence[Tool]) -> dict[File, list[Tool]]:
 
 
 def published(address: str, checksums: str) -> str:
-    """Return the SHA-256 that the publisher serves for a file, given the URLs of both.
+    """Return the SHA-256 checksum that the publisher lists for the file at the URL `address`.
 
-    Raises `Refused` if the site serves none within 5 s, or if it has changed since first use.
+    Raises `Refused` if the URL `checksums` does not return one within 5 s, or if the checksum has
+    changed since it was first used.
     """
     with _answer(checksums, _ANSWER_SECONDS) as answer:
         text = answer.text
@@ -96,7 +97,7 @@ def published(address: str, checksums: str) -> str:
 
 
 def save(address: str, checksum: str, file: Path, steps: Steps) -> None:
-    """Download a URL to a file; raise `Refused` if the SHA-256 does not match."""
+    """Download a URL to a file, or raise `Refused` if that fails or the SHA-256 does not match."""
     digest, started = hashlib.sha256(), time.monotonic()
     with _answer(address, _SILENCE_SECONDS) as answer, file.open("wb") as opened:
         for chunk in answer.iter_content(1 << 20):
@@ -144,7 +145,7 @@ def _unpack(file: Path, member: str, target: Path) -> None:
 
 @contextmanager
 def _answer(address: str, seconds: float) -> Iterator[requests.Response]:
-    """Yield a site's response before its body is read."""
+    """Yield the response from a URL before its body is read, or raise `Refused`."""
     try:
         with requests.get(address, stream=True, timeout=seconds) as answer:
             answer.raise_for_status()

@@ -1,4 +1,4 @@
-"""Get each tool from the first source that provides it: PATH, a package, a release, a build."""
+"""Provide each tool from the first source that has it: PATH, a package, a release or a build."""
 
 import os
 import sys
@@ -23,12 +23,12 @@ from scripts.setup.steps import Steps
 from scripts.setup.tools import GoModule, Tool, tools_of
 
 _LEGEND = (
-    "Sources, in this order: PATH, if new enough; Debian package; the project's own release, "
-    "verified by its\npublisher's checksum; build from the Go module pinned in go.sum. "
+    "Sources, in this order: PATH, if new enough; a Debian package; the project's release, "
+    "verified with the\npublisher's checksum; a build from the Go module pinned in go.sum. "
     "SOURCE=build skips releases."
 )
 _ELSEWHERE = (
-    "The embedded cluster needs Linux and root. Otherwise, use a cluster in docker, podman "
+    "The embedded cluster requires Linux and root. Otherwise, use a cluster in docker, podman "
     "or a virtual machine: `make up STACK=kind` or `make up STACK=minikube`, which need only "
     "pulumi, python, kubectl and kind or minikube."
 )
@@ -39,7 +39,8 @@ def resolve_and_report(
 ) -> int:
     """Resolve the tools, print the table or the problems, and return the exit status for setup.
 
-    `kind` is None if unknown. With `brief`, an unchanged table is not printed.
+    `kind` is None if the stack's cluster kind is unknown. With `brief`, the table is printed only
+    if a tool has changed.
     """
     console = Console(stderr=not sys.stdout.isatty(), soft_wrap=True)
     if kind is not None and kind.runs_on_host and sys.platform != "linux":
@@ -65,9 +66,9 @@ def resolve_and_report(
 
 
 def table(entries: Entries) -> Table:
-    """Return a table of the tools: version, end of support (for Kubernetes tools) and origin."""
+    """Return a table of the tools: version, end of support (if from Kubernetes) and origin."""
     columns = [Column(name, no_wrap=True) for name in ("tool", "version", "supported until")]
-    columns.append(Column("where it came from"))
+    columns.append(Column("source"))
     result = Table(*columns, title="Tools", caption=_LEGEND, caption_justify="left")
     for name, entry in sorted(entries.items()):
         origin = entry.origin
@@ -87,7 +88,7 @@ def changed(before: Entries, after: Entries) -> bool:
 def resolve(
     tools: tuple[Tool, ...], console: Console, *, build: bool = False, preview: bool = False
 ) -> tuple[Entries, list[Problem]]:
-    """Find, install, download or build the tools (with `build`, no releases), and record each.
+    """Find, install, download or build the tools, and record each; `build` skips downloads.
 
     Returns the tools that are ready and problems with the rest, but only prints a problem with a
     tool that only `up` needs. With `preview`, no such tool is built.
@@ -99,7 +100,7 @@ def resolve(
         resolver.get(build=build, preview=preview)
     for tool in resolver.missing():
         if tool.only_for_up:
-            console.print(Text(f"`up` will need {resolver.problems.pop(tool.name)}"))
+            console.print(Text(f"`up` will require {resolver.problems.pop(tool.name)}"))
     return resolver.ready, list(resolver.problems.values())
 
 
@@ -138,12 +139,12 @@ class _Resolver:
                 lane.shutdown(wait=False, cancel_futures=True)
 
     def _build(self, module: GoModule, tools: Sequence[Tool], fetched: "Future[None]") -> None:
-        """Build after the module has been downloaded. A failed build does not stop the others."""
+        """Build a module's tools once it is downloaded; a failure does not stop other builds."""
         fetched.result()
         self.note(golang.build(module, tools, self.steps))
 
     def note(self, results: Results) -> None:
-        """Record the tools that are ready, and remember the problems with the others."""
+        """Record the tools that are ready, and keep the problems with the others."""
         with self._changing:
             for name, result in results.items():
                 if isinstance(result, Problem):

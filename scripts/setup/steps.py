@@ -1,4 +1,4 @@
-"""Run long commands, possibly in parallel, and print the estimate, then the duration, of each."""
+"""Run long commands, possibly in parallel, and print an estimate and the duration of each."""
 
 import os
 import threading
@@ -20,11 +20,11 @@ _PAUSE = 0.2
 
 
 class StepFailed(Exception):
-    """A command failed; the text contains the end of its output and the path of the full log."""
+    """A command failed; the message contains the end of its output and the path of the full log."""
 
 
 class Steps:
-    """Run steps from any thread and display them; exiting with an exception stops them all."""
+    """Runs steps from any thread and displays them; an exception in the `with` block stops them."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -54,10 +54,10 @@ class Steps:
         cwd: Path | None = None,
         variables: Mapping[str, str] | None = None,
     ) -> None:
-        """Run a command for at most `limit` seconds, writing its output to `log`.log.
+        """Run a command for at most `limit` seconds, writing its output to the file `log`.log.
 
-        It prints `title` and `estimate`, the time and disk space that the command takes. Raises
-        `StepFailed` if the command can't start, exits non-zero, exceeds its limit or is stopped.
+        Prints `title` and `estimate`, the time and disk space that the command takes. Raises
+        `StepFailed` if the command can't start, fails, exceeds its limit or is stopped.
         """
         file = cache_dir() / "logs" / f"{log}.log"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -67,7 +67,7 @@ class Steps:
         def tick(seconds: float) -> None:
             nonlocal shown
             if self.ended.is_set():
-                raise StepFailed(f"{title}: stopped, because setup ended")
+                raise StepFailed(f"{title}: stopped, because setup was stopped")
             if seconds - shown >= _HEARTBEAT and not self.console.is_terminal:
                 shown = seconds
                 self.console.print(f"  {duration(seconds)} so far: {title}")
@@ -79,7 +79,7 @@ class Steps:
             except OSError as error:
                 raise StepFailed(f"{title}: {error}") from error
             if code != 0:
-                after = f"exited {code} after {time.monotonic() - started:.0f} s"
+                after = f"exited with {code} after {time.monotonic() - started:.0f} s"
                 what = f"did not finish within {limit:.0f} s" if code is None else after
                 end = tail(file, lines=15)
                 raise StepFailed("\n".join([f"{title}: {what}. The end of {file}:", *end]))

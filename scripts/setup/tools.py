@@ -1,4 +1,4 @@
-"""Accepted versions, Go modules and releases for the tools, from tools.yaml."""
+"""The tools' accepted versions, Go modules and releases, from tools.yaml."""
 
 import hashlib
 import platform
@@ -17,9 +17,9 @@ from core.paths import CHECKOUT
 from core.toolchain import numbers
 
 WRAPPERS = CHECKOUT / "scripts" / "toolchain"
-"""Directory containing Go modules whose go.mod and go.sum pin the tools they build."""
+"""The directory with Go modules whose go.mod and go.sum pin the tools that they build."""
 MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
-"""Go's CPU architecture names, by Python's names."""
+"""Go's names for CPU architectures, keyed by Python's names."""
 
 
 @dataclass(frozen=True)
@@ -40,17 +40,17 @@ class Range:
 
 @dataclass(frozen=True)
 class Release:
-    """A project's release; its version is that of the Go module."""
+    """A project's release, which has the same version as the Go module."""
 
     address: str
-    """URL of a file. Fields: `{version}` such as v1.34.4, `{number}` without the v, `{system}`,
-    `{machine}` such as amd64, `{cpu}` such as x64, and `{tool}`."""
+    """The URL of a file. Placeholders: `{version}` such as v1.34.4, `{number}` without the v,
+    `{system}`, `{machine}` such as amd64, `{cpu}` such as x64, and `{tool}`."""
     checksums: str = "{address}.sha256"
-    """URL of the publisher's SHA-256 checksums, with the same fields and `{address}`."""
+    """The URL of the publisher's SHA-256 checksums; `{address}` is an additional placeholder."""
     member: str | None = None  # path of a `{tool}` in that file; None if the file is the tool
 
     def addresses(self, version: str, tool: str) -> tuple[str, str]:
-        """Return the URLs of the file for this machine and of its checksums."""
+        """Return the URLs of the file for this machine and of the publisher's checksums."""
         machine = MACHINES.get(platform.machine(), platform.machine())
         values = {"version": version, "number": version.removeprefix("v"), "tool": tool}
         values |= {"system": sys.platform, "machine": machine}
@@ -68,12 +68,12 @@ class GoModule:
     estimate: str  # duration of the first build on two cores, including downloads
     requires: str | None = None  # module that sets the tools' version; None for our own code
     stamp: Mapping[str, str] = field(default_factory=dict)
-    """Variables for the linker to set; fields: `{version}`, `{number}`, `{major}`, `{minor}`."""
+    """Variables for the linker to set, with `{version}`, `{number}`, `{major}` and `{minor}`."""
     copies: Mapping[str, str] = field(default_factory=dict)
-    """Files and directories in `requires` that are used as tools without a build, by tool."""
+    """Files and directories in the module `requires` that are copied, not built, keyed by tool."""
     release: Release | None = None
     tag: str | None = None
-    """The version, if go.mod pins an untagged commit or there is nothing to build."""
+    """The version if go.mod pins an untagged commit, or if there is nothing to build."""
 
     @property
     def directory(self) -> Path:
@@ -81,7 +81,7 @@ class GoModule:
 
     @cached_property
     def digest(self) -> str:
-        """A digest of everything that the built program depends on."""
+        """A digest of everything that the built programs depend on."""
         parts = (self.packages, self.stamp, self.copies, *([self.tag] if self.tag else []))
         digest = hashlib.sha256(repr(parts).encode())
         for file in sorted(self.directory.glob("*")):
@@ -90,7 +90,7 @@ class GoModule:
 
     @cached_property
     def version(self) -> str:
-        """The version pinned in go.mod; for our own code, its digest."""
+        """The version that go.mod pins or, for Slipway's own code, its digest."""
         if self.tag is not None:
             return self.tag
         if self.requires is None:
@@ -102,7 +102,7 @@ class GoModule:
 
     @property
     def go_version(self) -> str:
-        """The oldest Go version that can build it, from the `go` line in go.mod."""
+        """The oldest Go version that can build the module, from the `go` line in go.mod."""
         return self._find(r"^go (\S+)$") or ""
 
     @property
@@ -120,26 +120,26 @@ class GoModule:
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool and its possible sources."""
+    """A tool and the sources that can provide it."""
 
     name: str  # as in `core.toolchain`, and the program's name unless it is a directory
     accepts: Range | None = None  # accepted versions; None if it can't print its own
     version_command: tuple[str, ...] = ("--version",)
     package: str | None = None  # its Debian package
     unpacked: tuple[str, ...] = ()
-    """Debian packages to unpack for this tool; the first contains its program, in /usr/bin."""
+    """Debian packages to unpack for this tool; the first contains the program, in /usr/bin."""
     module: GoModule | None = None
     directories: tuple[Path, ...] = ()  # for a directory of programs: its usual locations
     holds: tuple[str, ...] = ()  # for a directory of programs: those that it must contain
     beside: str | None = None  # if on PATH, it must be next to this tool
     released_with: GoModule | None = None  # module whose release contains it, if not `module`
     only_for_up: bool = False
-    """Only `up` needs it: without it setup continues, and `up` fails before creating anything."""
+    """True if only `up` needs the tool. If it is missing, setup continues and `up` fails early."""
     hint: str = ""  # remedy if it can't be provided, unless that is obvious
 
     @property
     def stamp(self) -> str:
-        """This repository's requirements for the tool; if they change, it is resolved again."""
+        """Slipway's requirements for the tool; if they change, the tool is provided again."""
         source = self.module or self.released_with
         return f"{self.accepts} {'' if source is None else source.digest}".strip()
 
@@ -150,7 +150,7 @@ def _module(name: str, fields: Mapping[str, Any]) -> GoModule:
 
 
 def _tool(fields: Mapping[str, Any]) -> Tool:
-    """Return a tool from its fields in YAML, where modules are names and tuples are lists."""
+    """Return a tool from its YAML fields, in which modules are names and tuples are lists."""
     values: dict[str, Any] = {
         key: tuple(each) if isinstance(each, list) else each for key, each in fields.items()
     }
@@ -169,6 +169,6 @@ _OF_KINDS = {tool.name: tool for tool in map(_tool, _TABLE["of_kinds"])}
 
 
 def tools_of(kind: Kind | None) -> tuple[Tool, ...]:
-    """Return the tools for a kind of cluster, or for None, only those that every kind needs."""
+    """Return the tools for a cluster kind or, if it is None, only those that every kind needs."""
     named = () if kind is None else dict.fromkeys((*kind.tools, *kind.more_tools()))
     return (*EVERYWHERE, *(_OF_KINDS[name] for name in named))

@@ -65,7 +65,7 @@ def test_the_lines_of_a_rank_are_chosen_by_keyboard(file: Path) -> None:
     with opened() as tab:
         show(tab, file, made_page.usual())
         every = len(tab.page.evaluate(f"{_VISIBLE}.map(each => each.dataset.ranks)"))
-        select = tab.page.get_by_label("Lines of")
+        select = tab.page.get_by_label("Lines from")
         select.focus()
         for key in ("ArrowDown", "ArrowDown"):
             select.press(key)

@@ -118,7 +118,7 @@ def test_what_is_wrong_is_reported_at_once_in_a_few_lines(program: Program) -> N
     assert preview.code != 0
     text = preview.text
     assert "jobs.mine.cpus: there is no such key" in text
-    assert 'cluster.kind: "embeded" is not a kind of cluster; did you mean "embedded"?' in text
+    assert 'cluster.kind: "embeded" is not a cluster kind; did you mean "embedded"?' in text
     assert "Correct the inputs of slipway:index:Training training and run" in text
     assert "infra/component.py" not in text
 

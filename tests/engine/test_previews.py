@@ -15,7 +15,7 @@ _STUB = "Azure is not contacted: the azure-native plugin is not installed"
 @pytest.mark.parametrize(
     ("stack", "cluster", "told", "last"),
     [
-        ("kind", "slipway:clusters:Kind", "needs 4 pods", "`up` will need this"),
+        ("kind", "slipway:clusters:Kind", "needs 4 pods", "`up` will fail without this"),
         ("minikube", "slipway:clusters:Minikube", "needs 4 pods", ""),
         ("azure", "azure-native:containerservice:ManagedCluster", _STUB, _COST),
         ("azure-stack", "azure-native:kubernetes:ConnectedCluster", _STUB, _COST),
@@ -43,8 +43,8 @@ def test_a_cluster_that_cannot_be_created_gives_its_own_reason(idle_stack: LiveS
         told = failed.text[failed.text.rindex("Diagnostics:") :]
         first, last = re.findall(r"^ +error: (.*)$", told, re.MULTILINE)
         assert {first, last} == {
-            "kind's cluster slipway-kind needs this:",
-            "nothing is created in the cluster, because it is not ready",
+            "kind's cluster slipway-kind requires:",
+            "nothing was created in the cluster, because it is not ready",
         }, failed
         assert "docker" in told
     finally:

@@ -63,7 +63,8 @@ def test_make_down_of_an_own_cluster_takes_what_a_finalizer_holds_with_it(
     spare_stack.kubectl(f"{in_jobs} create configmap held")
     spare_stack.kubectl(f"{in_jobs} patch configmap held --type=merge -p '{finalizers(HOLD)}'")
     down = spare_stack.down()
-    assert f"PyTorchJob mnist-gloo is held by the finalizer {HOLD}" in down.text, down
+    reason = f"PyTorchJob mnist-gloo can't be deleted while it has the finalizer {HOLD}"
+    assert reason in down.text, down
     assert "it is removed with everything in it" in down.errors, down
     assert re.search(NOTHING, down.errors), down
 

@@ -343,7 +343,7 @@ def test_without_kind_or_an_engine_a_preview_warns_and_up_refuses_before_anythin
     known = KindHandler().preview(None, given, given, listener)
     assert known["kubeconfig"] is UNKNOWN
     assert len(listener.said) == 2
-    assert "`up` will need this: kind: not among the tools in" in listener.said[0]
+    assert "`up` will fail without this: kind: not among the tools in" in listener.said[0]
     assert "docker does not work" in listener.said[1]
     with pytest.raises(
         RuntimeError, match=r"(?s)kind: not among the tools.*docker does not work.*Start it"

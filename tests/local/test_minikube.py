@@ -184,7 +184,7 @@ def test_an_adopted_cluster_that_was_stopped_is_started_as_it_was_made(here: Mac
 
 def test_a_cluster_whose_runtime_knows_no_digests_is_not_adopted(here: Machine) -> None:
     here.run("minikube", "start", "--profile=team")
-    with pytest.raises(RuntimeError, match=r"runtime is docker; only containerd is allowed"):
+    with pytest.raises(RuntimeError, match=r"runtime is docker, but only containerd identifies"):
         made(inputs(adopt=True))
 
 
@@ -333,7 +333,7 @@ def test_without_minikube_a_preview_warns_and_up_refuses_before_anything_is_made
     given, listener = inputs(driver="docker"), Listener()
     known = MinikubeHandler().preview(None, given, given, listener)
     assert known["kubeconfig"] is UNKNOWN
-    assert "`up` will need this: minikube: not among the tools in" in listener.said[0]
+    assert "`up` will fail without this: minikube: not among the tools in" in listener.said[0]
     assert "docker does not work" in listener.said[1]
     with pytest.raises(
         RuntimeError, match=r"(?s)minikube: not among the tools.*docker does not work"

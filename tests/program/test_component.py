@@ -95,7 +95,7 @@ def test_all_that_is_wrong_is_reported_at_once_by_the_inputs_that_it_is_in() -> 
         construct(values)
     text = str(raised.value)
     for line in (
-        'cluster.kind: "embeded" is not a kind of cluster',
+        'cluster.kind: "embeded" is not a cluster kind',
         'jobs.mine.wrokers: there is no such key; did you mean "workers"?',
         'jobs.other.env.T.config: the configuration does not contain "token"; pass it in `secrets`',
         "job: there is no such key",

@@ -104,9 +104,9 @@ def test_on_aks_they_go_to_the_stacks_storage_account(declaring: Declaring) -> N
 @pytest.mark.parametrize(
     ("found", "reason"),
     [
-        (Found(), "may not list StorageClasses"),
+        (Found(), "is not allowed to list StorageClasses"),
         (Found(default_class=False, nodes=1), "no default StorageClass"),
-        (Found(default_class=True), "may not list nodes"),
+        (Found(default_class=True), "can't list the nodes"),
         (Found(default_class=True, nodes=3), "3 nodes"),
     ],
 )

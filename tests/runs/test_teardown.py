@@ -33,7 +33,7 @@ def test_a_destroy_that_a_finalizer_holds_ends_and_says_what_to_do(
     name = job_name if kind == "pytorchjob" else f"{job_name}-worker-0"
     jobs.kubectl("patch", kind, name, "--type=merge", f"--patch={finalizers(HOLD)}")
     try:
-        held = rf"(?i){kind} {name} is held by the finalizer {HOLD}"
+        held = rf"(?i){kind} {name} can't be deleted while it has the finalizer {HOLD}"
         with pytest.raises(TimeoutError, match=held) as refused:
             runs.destroy(job_name)
     finally:

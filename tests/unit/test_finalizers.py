@@ -9,7 +9,9 @@ def test_a_foreign_finalizer_is_named_with_the_command_that_takes_it_off() -> No
     metadata = {"name": "mine", "namespace": "slipway-jobs", "finalizers": ["example.com/hold"]}
     said = held("PyTorchJob", metadata)
     assert said is not None
-    assert said.startswith("PyTorchJob mine is held by the finalizer example.com/hold,")
+    assert said.startswith(
+        "PyTorchJob mine can't be deleted while it has the finalizer example.com/hold,"
+    )
     assert said.endswith(
         "kubectl --namespace slipway-jobs patch pytorchjob mine --type=merge "
         """--patch='{"metadata":{"finalizers":null}}'"""

@@ -1,1 +1,1 @@
-"""Commands for a stack's runs: results, logs, files, reports and comparisons."""
+"""Commands for the runs in a stack: results, logs, files, reports and comparisons."""

@@ -1,8 +1,8 @@
 """Charts for a run: lines or bars for report.js, and a table of their numbers. Pure.
 
 report.js draws them with plotly (https://plotly.com/javascript/reference/), which interprets markup
-in text, so user-chosen names are escaped. Color-blind readers can tell the colors, by Okabe and
-Ito, apart: https://jfly.uni-koeln.de/color/
+in text, so user-chosen names are escaped. The colors are Okabe and Ito's, which color-blind readers
+can tell apart: https://jfly.uni-koeln.de/color/
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,17 +31,17 @@ class Chart:
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     choices: Sequence[str] = ()
-    """Ranks that can also be drawn, one at a time; they are the last traces, in this order."""
+    """The ranks that can be added to the chart, one at a time: the last traces, in this order."""
     notes: Sequence[str] = ()
 
 
 def charts(series: Series) -> Iterator[Chart]:
-    """Yield a run's charts, starting with those for figures that the demos report."""
+    """Yield a run's charts, starting with those for metrics that the demos report."""
     names = [*FIGURES["titles"], *sorted(series.curves.keys() - FIGURES["titles"].keys())]
     curves = [series.curves[name] for name in names if name in series.curves]
     notes = ["The beginning of very long logs was skipped."] if series.is_cut else []
     if (more := len(curves) - _MOST_CHARTS) > 0:
-        notes.append(f"{more} more figures are not charted.")
+        notes.append(f"{more} more metrics are not charted.")
     for curve in curves[:_MOST_CHARTS]:
         yield _curve(curve, notes)
     if any(epoch.get("seconds_in") for epoch in series.epochs):
@@ -69,7 +69,7 @@ def _curve(curve: Curve, notes: Sequence[str]) -> Chart:
     if not all(isfinite(value) for points in lines.values() for value in points.values()):
         notes = [*notes, "Some values are not finite (NaN), so the lines have gaps."]
     axes, choices = (curve.axis, ""), [*lines]
-    # For more ranks, the chart shows their spread, plus one rank of the reader's choice.
+    # For more than 8 ranks, the chart shows their spread, plus one rank of the reader's choice.
     if len(lines) <= 8:
         rows = _rows(places, lines)
         return Chart(title, "line", axes, data, [curve.axis, *lines], rows, notes=notes)

@@ -26,12 +26,12 @@ from scripts.cli.terminal import CommandError
 
 _FETCH_SECONDS = 60.0
 _ANSWER_SECONDS = 5.0
-"""Limit for retries if a cluster is not responding; short, since an archive may exist."""
+"""Time limit for retries if a cluster is not responding; short, as logs may be archived."""
 _POLL_SECONDS = 1.0
 
 
 def show(target: Target, api: JobApi, printer: Printer, stack: str, *, follow: bool) -> None:
-    """Print a job's logs from its cluster; with `follow`, continue while it is running."""
+    """Print a job's logs from its cluster; with `follow`, until the job is no longer running."""
     try:
         _show(target, api, printer, archive.of_job(stack, target.name), follow=follow)
     except REQUEST_ERRORS as error:
@@ -41,7 +41,7 @@ def show(target: Target, api: JobApi, printer: Printer, stack: str, *, follow: b
 
 
 def _show(target: Target, api: JobApi, printer: Printer, kept: Archive, *, follow: bool) -> None:
-    """Print the logs from the archive and the pods; with `follow`, poll for new lines."""
+    """Print the logs from the archive and from pods; with `follow`, poll for new lines."""
     mine = kept.run(target.run_id or "run")
     runs, cursors = target.runs, dict[str, Cursor]()
     newest: str | None = None
@@ -72,7 +72,7 @@ def _show(target: Target, api: JobApi, printer: Printer, kept: Archive, *, follo
                 if not follower.finish(current, _FETCH_SECONDS):
                     why = f": {follower.last_error}" if follower.last_error else ""
                     printer.note(f"not all logs were read within {_FETCH_SECONDS:g} s{why}")
-            # Every rank has been read up to the time of the previous round's newest line.
+            # Every rank's log has been read up to the timestamp of the previous round's last line.
             until = None if is_last or len(target.names) == 1 else newest
             # If `up` is waiting on this machine, it archives a deleted pod's last lines.
             rest = [mine] if is_last and newest is not None else []
@@ -90,7 +90,7 @@ def _show(target: Target, api: JobApi, printer: Printer, kept: Archive, *, follo
 def find(
     stack: str, state: StackState, job: str, rank: int | None, declared_jobs: Collection[str] = ()
 ) -> Target:
-    """Return the logs of one of a job's ranks (in an elastic job, of a worker), or of all."""
+    """Return where to find a job's logs, for all of its ranks or one (if elastic, a worker)."""
     kept = archive.of_job(stack, job).runs() if job else []
     declared, api = state.jobs.get(job), None
     namespace = state.namespace if declared is None else declared.namespace
@@ -111,7 +111,7 @@ def find(
         return Target(job, topology, kept, names)
     run_id = run_of(submitted)
     if run_id is not None and run_id not in {run.id for run in kept}:
-        kept = []  # from an earlier run, since replaced from another machine
+        kept = []  # from an earlier run, which another machine has since replaced
     return Target(job, topology, kept, names, api, run_id)
 
 
@@ -129,5 +129,5 @@ def _nothing(
         return f"Job {job} has not been submitted yet; see `make results STACK={stack}`."
     return (
         f"The PyTorchJob {job} was deleted, and its logs are not on this machine but on the one "
-        f"where `make up` ran. `make results JOB={job} STACK={stack}` shows its result."
+        f"that ran `make up`. `make results JOB={job} STACK={stack}` shows the job's result."
     )

@@ -23,14 +23,14 @@ from scripts.cli.terminal import CommandError, console
 BASELINE = "baseline"
 _EARLIER = 3  # number of earlier runs to compare with, unless one is given
 _SAME = 0.0005  # fraction of a figure; smaller differences count as none
-_LEGEND = "Better, worse, more and less describe this run (first column) against each other run."
+_LEGEND = "Better, worse, more and less describe this run (first column) relative to the others."
 _CODE = {"files": "a different script", "image": "a different image"}
-"""Signs of a different program, by key in `jobs.records.history.provenance`."""
+"""Texts for differences in the program, by key in `jobs.records.history.provenance`."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A table of figures for a run and for the runs that it is compared with."""
+    """A table of metrics for a run and for the runs that it is compared with."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -38,7 +38,7 @@ class Comparison:
 
 
 def compare(stack: str, job: str, other: str) -> int:
-    """Print the comparison of a job's latest run; return 0."""
+    """Print the comparison of a job's latest run with `other`, by default several; return 0."""
     jobs = read_state(stack, logs_of=job).jobs
     require_job(stack, job, jobs)
     state = jobs[job]
@@ -59,7 +59,7 @@ def compare(stack: str, job: str, other: str) -> int:
 
 
 def of_job(stack: str, job: JobState, other: str = "") -> Comparison | None:
-    """Compare a job's latest run with one or several others; None if no run has finished."""
+    """Compare a job's latest run with `other`, by default several; None if no run has finished."""
     ended = [record for record in remembered(stack, job) if record.result is not None]
     if not ended:
         return None
@@ -79,13 +79,13 @@ def of_job(stack: str, job: JobState, other: str = "") -> Comparison | None:
 
 
 def with_limits(state: JobState, declared: Sequence[TrainingJob]) -> JobState:
-    """Return a job with its declared limits as the gate; a missed gate is not in the state."""
+    """Return a job with its declared limits as its gate, as the state lacks a gate that failed."""
     gate = next((limits(job) for job in declared if job.name == state.name), None)
     return state if state.gate is not None or gate is None else replace(state, gate=gate)
 
 
 def remembered(stack: str, job: JobState) -> list[Record]:
-    """Return the records of a job's runs, oldest first."""
+    """Return the recorded runs of a job, oldest first."""
     records = History(archive.of_job(stack, job.name)).records()
     if (result := job.result) is not None:
         run_id, started = result.run_id or "", result.started or ""
@@ -96,7 +96,7 @@ def remembered(stack: str, job: JobState) -> list[Record]:
 
 
 def baseline(job: str) -> tuple[str, Record] | None:
-    """Return a demo's machine and versions, and its baseline; or None if it has no baseline."""
+    """Return a job's baseline and a description of the machine that measured it, or None."""
     file = CHECKOUT / "jobs" / "baselines" / f"{job}.json"
     if not file.exists():
         return None
@@ -107,7 +107,7 @@ def baseline(job: str) -> tuple[str, Record] | None:
 
 
 def compared(mine: Record, others: Mapping[str, Record], require: Mapping[str, Any]) -> Comparison:
-    """Compare a run's figures with those of other runs, by name; `require` is from its gate."""
+    """Compare a run's metrics with those of other runs; `require` contains its gate's limits."""
     everyone = (mine, *others.values())
     reached = [[epoch["accuracy"] for epoch in r.epochs if "accuracy" in epoch] for r in everyone]
     # The highest accuracy that all the runs reached.
@@ -141,7 +141,7 @@ def _figures(record: Record, target: float | None) -> dict[str, float]:
 
 
 def _beside(name: str, mine: float | None, other: float | None, require: Mapping[str, Any]) -> str:
-    """Format another run's figure, with how much better or worse this run is."""
+    """Format another run's metric, with how much better or worse this run is."""
     if mine is None or other is None:
         return _shown(other)
     change, size = abs(mine - other), abs(other)
@@ -155,7 +155,7 @@ def _beside(name: str, mine: float | None, other: float | None, require: Mapping
 
 
 def _better(name: str, require: Mapping[str, Any]) -> str:
-    """Return whether "more" or "less" is better, judging by the job's limit or the name."""
+    """Return which is better for a metric, "more" or "less", from its limit or its name."""
     bounds = require.get(name) or {}
     if len(bounds) == 1:
         return "more" if "min" in bounds else "less"

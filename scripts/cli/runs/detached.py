@@ -1,4 +1,4 @@
-"""`make wait JOB=…`, and results of detached runs, which have a waiter in the cluster."""
+"""`make wait JOB=…`, and results of detached runs, which a pod in the cluster waits for."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -35,7 +35,7 @@ class _Lines(Silence):
 
 
 def wait(stack: str, job: str) -> int:
-    """Follow a run until it finishes and print its result; return 1 unless it passes its gate."""
+    """Follow a run until it finishes, and print its result; return 1 if it or its gate failed."""
     state = read_state(stack, secrets=True)
     require_job(stack, job, state.jobs)
     job_state = state.jobs[job]
@@ -44,8 +44,8 @@ def wait(stack: str, job: str) -> int:
         try:
             if ledger is None or ledger.known() is None:
                 raise CommandError(
-                    f"Job {job} has no waiter. Use `make up STACK={stack}` to wait for its run, or "
-                    f"`make logs JOB={job} STACK={stack}` to follow it."
+                    f"Job {job} is not detached. Use `make up STACK={stack}` to wait for its run, "
+                    f"or `make logs JOB={job} STACK={stack}` to follow it."
                 )
             ledger.follow(_Lines(), archive.of_job(stack, job), to_the_end=True)
         except REQUEST_ERRORS as error:
@@ -56,9 +56,10 @@ def wait(stack: str, job: str) -> int:
 
 
 def caught_up(stack: str, state: StackState, jobs: Iterable[JobState]) -> StackState:
-    """Return `state`, which must include the kubeconfig, with results from the waiters of `jobs`.
+    """Return `state` updated with the results of detached runs of `jobs` that have since finished.
 
-    It also fetches the records of their runs, and skips clusters that are not responding.
+    `state` must include the kubeconfig. The runs' records are also fetched. If the cluster is not
+    responding, nothing is updated.
     """
     jobs_by_name = dict(state.jobs)
     for job in jobs:

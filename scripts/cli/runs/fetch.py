@@ -1,4 +1,4 @@
-"""`make fetch JOB=…`: copy the files from a job's last run out of the cluster and verify them."""
+"""`make fetch JOB=…`: copy the files of a job's last run out of the cluster and verify them."""
 
 import json
 import os
@@ -34,7 +34,7 @@ Files = Mapping[str, Mapping[str, Any]]  # as in a result, by path
 
 @dataclass(frozen=True)
 class Received:
-    """What became of a run's files, by path relative to the run's folder."""
+    """The outcome for each of a run's files, given by its path relative to the run's folder."""
 
     written: Sequence[str]
     present: Sequence[str]  # already existed
@@ -45,10 +45,10 @@ class Received:
 
 
 def fetch(stack: str, job: str, to: str = "", run: str | None = None) -> int:
-    """Copy the files from a job's last run into a directory and verify them; return 0.
+    """Copy the files of a job's last run to a directory and verify them; return 0.
 
-    The directory defaults to outputs/<job>/<run id>, so that nothing is overwritten. If `run` is
-    "succeeded", use the last successful run. Raises `CommandError` unless all files can be copied.
+    The directory `to` defaults to outputs/<job>/<run id>, so that nothing is overwritten. If `run`
+    is "succeeded", the last successful run is used. Raises `CommandError` if copying fails.
     """
     state = read_state(stack, secrets=True)
     declared, result = find(stack, state, job)
@@ -63,15 +63,15 @@ def fetch(stack: str, job: str, to: str = "", run: str | None = None) -> int:
         if not result.succeeded:
             past = History(archive.of_job(stack, job)).records()
             well = [each.run_id for each in past if (each.result or {}).get("state") == "Succeeded"]
-            # If neither names the run, a `succeeded` file from before November 2026 may.
+            # If neither names the run, there may be a file `succeeded` from before November 2026.
             run_id = result.last_succeeded or (well or [_SUCCEEDED])[-1]
             expected, url = {}, f"{place}/{run_id}"
     if url is None:
         other = f" Or fetch the files from the last successful run: RUN={_SUCCEEDED}."
         raise CommandError(
-            f"No files from {job}'s last run were kept. Its program must write them to "
+            f"No files from {job}'s last run were kept. The job's program must write them to "
             "SLIPWAY_OUTPUT_DIR (docs/files.md), or the job's `keep` must list them "
-            "(docs/start.md#keep-what-it-writes). If it does, the log gives the reason. "
+            "(docs/start.md#keep-what-it-writes). If so, the log says why nothing was kept. "
             f"`make rerun JOB={job} STACK={stack}` trains it again."
             f"{'' if result.succeeded else other}"
         )
@@ -82,7 +82,7 @@ def fetch(stack: str, job: str, to: str = "", run: str | None = None) -> int:
         kubeconfig = str(state.kubeconfig)
         # Both images contain slipway_trainer.
         pod = reader_pod.manifest(declared, state.trainer or declared.inputs["image"])
-        # An unnamed file on the target disk, which must have space for the files anyway.
+        # An unnamed file on the target disk, which needs space for the files anyway.
         room = next(each for each in directory.absolute().parents if each.is_dir())
         with TemporaryFile(dir=room) as fetched:
             with reader_pod.running(kube.connect(kubeconfig), pod):
@@ -92,7 +92,7 @@ def fetch(stack: str, job: str, to: str = "", run: str | None = None) -> int:
     except (reader_pod.FetchError, tarfile.ReadError, ConfigException) as error:
         raise CommandError(
             f"The files of {job} were not copied: {error}. Run `make up STACK={stack}` to repair "
-            "the cluster and its images, then run the same command again; if files are lost, "
+            "the cluster and its images, then run this command again; if the files are lost, "
             f"`make rerun JOB={job} STACK={stack}` trains the job again."
         ) from error
     except OSError as error:
@@ -105,7 +105,7 @@ def fetch(stack: str, job: str, to: str = "", run: str | None = None) -> int:
 
 
 def _require_place(directory: Path) -> None:
-    """Raise unless files can be written to a directory, which need not exist yet."""
+    """Raise `CommandError` if files can't be written to a directory, which need not exist yet."""
     ancestor = next(each for each in (directory, *directory.absolute().parents) if each.exists())
     if not ancestor.is_dir():
         raise CommandError(f"{ancestor} is a file, so nothing can be copied into it. {_ELSEWHERE}")
@@ -114,7 +114,7 @@ def _require_place(directory: Path) -> None:
 
 
 def find(stack: str, state: StackState, job: str) -> tuple[JobState, RunResult]:
-    """Return a job and its result; raise if there is no such job, no cluster or no result."""
+    """Return a job and its result, or raise if there is no such job, no cluster or no result."""
     past = kept.gone(stack, state)
     more = f" Former jobs whose files are kept: {', '.join(past)}." if past else ""
     require_job(stack, job, state.jobs if job not in past else past, more)
@@ -130,7 +130,7 @@ def folder_of(job: JobState, result: RunResult) -> str | None:
     """Return the URL of the folder that contains a run's files, or None if there are none."""
     if (listed := result.files.get(LIST)) is not None:
         return str(listed["url"]).removesuffix(f"/{LIST}")
-    # No files are listed without slipway_trainer, or after a run that was lost while copying.
+    # No files are listed if the image lacks slipway_trainer, or if the run was lost while copying.
     place = job.declared.get("outputs") or job.kept
     may_be_there = job.declared.keys() & {"image", "build", "outputsEvery"}
     if place is None or not may_be_there or result.run_id is None:
@@ -139,7 +139,7 @@ def folder_of(job: JobState, result: RunResult) -> str | None:
 
 
 def _report(result: Received, directory: Path, job: str, stack: str) -> None:
-    """Print what became of the files; raise, naming them, if any are changed or missing."""
+    """Print the outcome, or raise an error that names any changed or missing files."""
     count = len(result.written) + len(result.unchecked)
     present = f", {len(result.present)} already there" if result.present else ""
     echo(f"{directory}: {count} files, {result.bytes:,} bytes{present}.")
@@ -152,19 +152,19 @@ def _report(result: Received, directory: Path, job: str, stack: str) -> None:
     wrong += [f"\n  {_printable(name)}: missing" for name in result.missing]
     if wrong:
         raise CommandError(
-            f"Some files are not as the run of {job} left them:{''.join(wrong)}\n"
-            f"`make rerun JOB={job} STACK={stack}` trains it again and writes new ones."
+            f"Some files have changed since the run of {job}, or are missing:{''.join(wrong)}\n"
+            f"`make rerun JOB={job} STACK={stack}` trains the job again and writes new files."
         )
     if not result.unchecked:
-        echo("All match the sha256 checksums that the run recorded.")
+        echo("All files match the sha256 checksums that the run recorded.")
 
 
 def receive(fetched: IO[bytes], to: Path, listed_files: Files) -> Received:
-    """Write the files from a tar archive to `to`, and compare them with those in the run's result.
+    """Write the files in a tar archive to `to`, after comparing them with those the run recorded.
 
     Raises:
-        CommandError: an existing file differs, or a name leads out of `to`; nothing was written.
-        tarfile.ReadError: the archive is incomplete.
+        CommandError: An existing file differs, or a name leads out of `to`. Nothing was written.
+        tarfile.ReadError: The archive is incomplete.
     """
     expected = {name: str(each["sha256"]) for name, each in listed_files.items()}
     with tarfile.open(fileobj=fetched, mode="r:") as tar:
@@ -177,12 +177,12 @@ def receive(fetched: IO[bytes], to: Path, listed_files: Files) -> Received:
         right = [name for name in files if expected.get(name, sums[name]) == sums[name]]
         existing = [name for name in right if (to / name).exists()]
         yours = {name: sha256_of(to / name) if (to / name).is_file() else "" for name in existing}
-        # A list from another run is kept: the entries in this run's list are checked by now.
+        # A list from another run is not overwritten; this run's list has been read by now.
         others = [each for each in sorted(yours) if yours[each] != sums[each]]
         if others := [each for each in others if not _LISTS.fullmatch(each)]:
             listed = "".join(f"\n  {_printable(str(to / name))}" for name in others)
             raise CommandError(
-                f"These files differ from the run's, so nothing was written:{listed}\n"
+                f"These existing files differ from the run's, so nothing was written:{listed}\n"
                 "Move them away, or choose another directory: TO=DIRECTORY."
             )
         new = [name for name in right if name not in yours]
@@ -206,7 +206,7 @@ def _inner(member: tarfile.TarInfo) -> str:
 
 
 def _listed(file: BufferedReader, name: str) -> dict[str, str]:
-    """Return the sha256 of each file in a list, by path, or {} if the list is invalid."""
+    """Return the sha256 of each file in a list, keyed by path, or {} if the list is invalid."""
     file.seek(0)
     folder = PurePosixPath(name).parent
     try:
@@ -221,7 +221,7 @@ def _printable(name: str) -> str:
 
 
 def _put(source: BufferedReader, path: Path) -> int:
-    """Write a file, renaming it into place once complete; return its size."""
+    """Write a file, renaming it into place once it is complete, and return its size."""
     source.seek(0)
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".slipway-{os.getpid()}.part")  # `name` may be of maximum length

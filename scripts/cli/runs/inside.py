@@ -27,17 +27,17 @@ if [ -e {PACKAGES}/slipway_trainer/agent/inside.py ]; then
 fi
 cd "$(readlink /proc/1/cwd)"; exec "$(command -v bash || echo sh)"
 """
-"""Script for any image that contains a shell; without a launcher, process 1 is the program."""
+"""A script for any image with a shell; without Slipway's launcher, process 1 is the program."""
 _AT_ONCE, _DEBUGPY_PORT = 8, 5678
 _NO_LAUNCHER = (
-    "Its image does not contain Slipway's launcher: base it on the trainer image "
+    "The job's image may lack Slipway's launcher: base it on the trainer image "
     "(docs/own-job.md#build), or add py-spy to it and run `py-spy dump --pid 1` in `make shell`."
 )
 
 
 @dataclass(frozen=True)
 class _Pods:
-    """The selected replicas: the name of each, and its pod if its program is running."""
+    """The selected replicas: each one's display name, and its pod if its program is running."""
 
     names: Mapping[int, str]
     running: Mapping[int, str]
@@ -49,7 +49,7 @@ class _Pods:
         return [*self.kubectl, "exec", *options, *where, *words]
 
     def stack(self, replica: int) -> tuple[bool, str]:
-        """Return whether a replica's stack could be read, and the stack or why it could not."""
+        """Return whether a replica's call stack could be read, and the stack or the reason."""
         if replica not in self.running:
             return False, "It is not running."
         words = ("python3", "-m", "slipway_trainer.inside", "stacks")
@@ -60,7 +60,7 @@ class _Pods:
 
 
 def stacks(stack: str, job: str, rank: int | None) -> int:
-    """Print the call stack of each rank in a job, or of one; return 1 if any is missing."""
+    """Print the call stacks of a job's ranks, or of one rank; return 1 if one can't be read."""
     with _pods(stack, job, rank) as pods, ThreadPoolExecutor(_AT_ONCE) as pool:
         shown = [*pool.map(pods.stack, pods.names)]
     for (replica, name), (_, text) in zip(pods.names.items(), shown, strict=True):
@@ -70,7 +70,7 @@ def stacks(stack: str, job: str, rank: int | None) -> int:
 
 
 def shell(stack: str, job: str, rank: int | None) -> int:
-    """Open a shell in a rank's container, by default rank 0's; return the shell's exit code."""
+    """Open a shell in a rank's container, by default rank 0's; return the shell's exit status."""
     rank = 0 if rank is None else rank
     with _pods(stack, job, rank) as pods:
         (replica,) = pods.names
@@ -111,7 +111,7 @@ def _pods(stack: str, job: str, rank: int | None) -> Iterator[_Pods]:
     """Yield the pods that run a job's ranks, or the pod of one rank."""
     if settings_of(stack).get(KEY) not in (True, "true"):  # Pulumi's CLI writes it as a string
         raise CommandError(
-            f"This command runs programs in the jobs' pods, and {stack} does not allow that. To "
+            f"This command runs programs in the jobs' pods, but {stack} does not allow that. To "
             f"allow it, add this line to `config` in {own(stack).name}; no job is retrained:\n"
             f"  {KEY}: true\nFor the consequences, see docs/security.md#commands-in-pods"
         )

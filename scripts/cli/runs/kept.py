@@ -1,4 +1,4 @@
-"""Jobs whose files the stack keeps, including jobs that are no longer in it."""
+"""Jobs whose files the stack keeps, including jobs that are no longer in the stack."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,7 @@ from scripts.cli.state import JobState, StackState
 
 
 def gone(stack: str, state: StackState) -> dict[str, JobState]:
-    """Return renamed or removed jobs, with the last run recorded on this machine."""
+    """Return jobs that were renamed or removed, with each one's last run on this machine."""
     # Their files are stored next to the other jobs'; any image with slipway_trainer can read them.
     others = [dict(each.inputs) for each in state.jobs.values()]
     image = state.trainer or next((each["image"] for each in others), "")
@@ -33,7 +33,7 @@ def gone(stack: str, state: StackState) -> dict[str, JobState]:
 
 
 def lost_with(stack: str, state: StackState, export: Mapping[str, Any]) -> tuple[list[str], str]:
-    """Return the jobs whose last run's files are removed with a stack, and a list of all losses."""
+    """Return the jobs whose files are removed with a stack, and a text that lists all losses."""
     sizes = dict[str, int]()
     for name, job in {**gone(stack, state), **state.jobs}.items():
         files = () if job.result is None else job.result.files.values()

@@ -38,12 +38,12 @@ class Target:
 
 
 def kept_topology(kept: Sequence[Run]) -> Topology | None:
-    """Return the topology of the latest run that recorded one, or None."""
+    """Return the topology from the latest run that recorded one, or None if no run did."""
     return next((run.topology for run in reversed(kept) if run.topology is not None), None)
 
 
 def names_of(job: str, topology: Topology, rank: int | None) -> dict[int, str]:
-    """Return labels for all replicas or the one with `rank`; in an elastic job, for workers."""
+    """Return display names for all replicas, or for the one with `rank`, keyed by replica."""
     what, last = "worker" if topology.elastic else "rank", topology.world_size - 1
     if rank is not None and rank > last:
         span = f"It has only {what} 0" if last == 0 else f"It has {what}s 0 to {last}"
@@ -56,7 +56,7 @@ def names_of(job: str, topology: Topology, rank: int | None) -> dict[int, str]:
 
 @dataclass
 class Printer:
-    """Print replicas' log lines to `out`, and notes about them to `err`."""
+    """Prints the replicas' log lines to `out`, and notes about them to `err`."""
 
     names: Mapping[int, str]  # replica labels, colored in a terminal
     raw: bool  # print only the lines, for programs to read
@@ -67,7 +67,7 @@ class Printer:
 
     @cached_property
     def labels(self) -> Mapping[int, str]:
-        """The prefix for each replica's lines."""
+        """The prefix for each replica's lines, colored in a terminal."""
         width = max((len(name) for name in self.names.values()), default=0)
         colors = Console(file=self.out).color_system is not None and "NO_COLOR" not in os.environ
         system, labels = ColorSystem.STANDARD if colors else None, {}
@@ -78,7 +78,7 @@ class Printer:
         return labels
 
     def print(self, text: str, replica: int, run: str, container: str) -> None:
-        """Print a line; if its program was restarted, print a note first."""
+        """Print a line, preceded by a note if it is from a new run or a restarted container."""
         if self.run is not None and run != self.run:
             self._containers.clear()
             self.note(f"next attempt: {run}")
@@ -93,7 +93,7 @@ class Printer:
         self.out.write(f"{text}\n")
 
     def note(self, text: str) -> None:
-        """Print a note between lines."""
+        """Print a note between the log lines."""
         self.out.flush()
         print(f"--- {text}", file=self.err, flush=True)
 
@@ -101,9 +101,10 @@ class Printer:
 def print_runs(
     printer: Printer, runs: Sequence[Run], cursors: dict[str, Cursor], until: str | None = None
 ) -> None:
-    """Print runs' logs in chronological order up to `until`, each container's only once.
+    """Print the logs of runs in chronological order up to the timestamp `until`.
 
-    If a run is both archived and fetched, pass the archive first. Advances `cursors`.
+    No line is printed twice: `cursors` are advanced to the last line printed from each container.
+    If a run is both archived and fetched, pass the archived one first.
     """
     parts: dict[tuple[str, str], list[Log]] = {}
     for run in runs:
@@ -121,7 +122,7 @@ def print_runs(
         replica, cursor = logs[0].replica, cursors.setdefault(container, Cursor())
         if logs[0].is_cut and cursor.stamp is None:
             name = printer.names[replica]
-            printer.note(f"{name}: the beginning of its log was dropped, as it grew too long")
+            printer.note(f"{name}: the beginning of its log was dropped, as the log was too long")
         for log in logs:  # the archive may have grown since the fetch
             for batch in cursor.fresh([line] for line in log.lines()):
                 yield from ((line, replica, run, container) for line in batch)

@@ -11,13 +11,13 @@ from scripts.cli.state import StackState, read_state
 
 
 def show(stack: str, job: str, rank: int | None, follow: str) -> int:
-    """Print the logs of a job's rank, or of all; if `follow` is 1, until the run finishes."""
+    """Print the log of one or all of a job's ranks; if `follow` is "1", until the run finishes."""
     with suppress(KeyboardInterrupt):  # not a failure
         target = archived(stack, read_state(stack, logs_of=job), job, rank)
         if target is None:
             with ThreadPoolExecutor() as pool:
                 state = pool.submit(read_state, stack, secrets=True)
-                # Importing the Kubernetes client takes a second, and so does the CLI.
+                # Importing the Kubernetes client takes a second, and so does the CLI, concurrently.
                 from scripts.cli.runs import cluster_logs  # noqa: PLC0415
 
             target = cluster_logs.find(stack, state.result(), job, rank, jobs_of(stack))
@@ -28,7 +28,7 @@ def show(stack: str, job: str, rank: int | None, follow: str) -> int:
             cluster_logs.show(target, target.api, printer, stack, follow=follow == "1")
         if printer.run is None:
             results = f"make results JOB={job} STACK={stack}"
-            printer.note(as_typed(f"there is no output; `{results}` shows how the job ended"))
+            printer.note(as_typed(f"there is no output; `{results}` shows the job's result"))
     return 0
 
 

@@ -1,6 +1,6 @@
-"""Create, use and remove a short-lived pod that can read the files from a job's runs.
+"""Create, use and remove a short-lived pod that can read the files of a job's runs.
 
-It has the job's volumes, environment and service account, but no GPU, and exits after an hour.
+The pod has the job's volumes, environment and service account, but no GPU, and exits after an hour.
 """
 
 import secrets
@@ -31,11 +31,11 @@ _ANSWER_SECONDS = (5.0, 20.0)
 
 
 class FetchError(Exception):
-    """The files in the cluster can't be read; the text is the reason."""
+    """The files in the cluster can't be read; the message gives the reason."""
 
 
 def manifest(job: JobState, image: str) -> dict[str, Any]:
-    """Return a pod that reads a job's files; `image` must contain slipway_trainer."""
+    """Return the manifest of a pod that reads a job's files with slipway_trainer, in `image`."""
     try:
         # Rank 0's template, since it mounts the volume that contains the files.
         submission = Submission.from_inputs(job.inputs)
@@ -58,7 +58,7 @@ def manifest(job: JobState, image: str) -> dict[str, Any]:
     own["metadata"] |= {
         "name": f"fetch-{job.name}-{secrets.token_hex(3)}",
         "namespace": job.namespace,
-        # Clouds use these to assign the job's identity.
+        # Clouds use the labels and annotations to assign the job's identity.
         "labels": {**template["metadata"]["labels"], LABEL: job.name},
         "annotations": template["metadata"]["annotations"],
     }
@@ -70,22 +70,22 @@ def manifest(job: JobState, image: str) -> dict[str, Any]:
 
 @contextmanager
 def running(api: ApiClient, pod: Mapping[str, Any]) -> Iterator[None]:
-    """Create a pod, wait until it is running, and always remove it when the block exits."""
+    """Create a pod, wait until it is running, and remove it after the `with` block."""
     metadata = pod["metadata"]
     pods = f"/api/v1/namespaces/{metadata['namespace']}/pods"
     own = Request("GET", f"{pods}/{metadata['name']}")
     try:
         kube.ask(api, Request("POST", pods, body=pod), limit=_ANSWER_SECONDS)
     except REQUEST_ERRORS as error:
-        raise FetchError(f"can't create a pod to read them: {kube.api_message(error)}") from error
+        raise FetchError(f"can't create the reader pod: {kube.api_message(error)}") from error
     try:
         until(lambda: _require_running(api, own), 180, "the pod", Silence(), every=0.3)
         yield
     except TimeoutError as error:
-        raise FetchError(f"the pod that reads them did not start: {error}") from error
+        raise FetchError(f"the reader pod did not start: {error}") from error
     finally:
         deletion = Request("DELETE", own.path, {"gracePeriodSeconds": "0"})
-        with suppress(*REQUEST_ERRORS):  # it exits after an hour
+        with suppress(*REQUEST_ERRORS):  # the pod exits after an hour
             kube.ask(api, deletion, limit=_ANSWER_SECONDS)
 
 
@@ -93,17 +93,17 @@ def _require_running(api: ApiClient, request: Request) -> None:
     try:
         pod = kube.ask(api, request, limit=_ANSWER_SECONDS)
     except ApiException as error:
-        raise FetchError(f"the pod that reads them was lost: {kube.api_message(error)}") from error
+        raise FetchError(f"the reader pod was lost: {kube.api_message(error)}") from error
     status = pod.get("status") or {}
     if status.get("phase") == "Failed":
-        raise FetchError(f"the pod that reads them failed: {status.get('message', '')}")
+        raise FetchError(f"the reader pod failed: {status.get('message', '')}")
     if status.get("phase") != "Running":
         waits = [each.get("message", "") for each in status.get("conditions") or ()]
         raise NotYet("; ".join([*filter(None, waits), *troubles(pod)]) or "it has not started yet")
 
 
 def output(kubeconfig: str, pod: Mapping[str, Any], command: Sequence[str], to: IO[bytes]) -> None:
-    """Write a command's output in a pod to a file; on failure, raise its last error line."""
+    """Write a command's output in a pod to a file, or raise an error with its last error line."""
     name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
     with kubectl(kubeconfig) as program:
         line = [*program, "exec", "--namespace", namespace, name, "--", *command]
@@ -119,4 +119,4 @@ def output(kubeconfig: str, pod: Mapping[str, Any], command: Sequence[str], to: 
         lines = finished.stderr.decode(errors="replace").strip().splitlines()
         # kubectl's last line only reports the exit code.
         own = [line for line in lines if not line.startswith("command terminated with exit code")]
-        raise FetchError(f"they can't be read: {''.join((own or lines)[-1:])}")
+        raise FetchError(f"the files can't be read: {''.join((own or lines)[-1:])}")

@@ -9,9 +9,9 @@ const colors = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"
 const dashes = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "5px,2px", "2px,6px"];
 const marks = ["circle", "square", "diamond", "cross", "x", "triangle-up", "star", "hexagon"];
 const patterns = ["", "/", "x", "-", "|", "+", ".", "\\"];
-// Figures from 0 to 1, by their titles, unless a value is beyond: some accuracies are in percent.
+// Titles of metrics between 0 and 1, unless a value is outside: some accuracies are in percent.
 const ratios = /acc|auc|f1|goodput|iou|precision|recall/i;
-const few = 60; // points that each have a mark, without which a single one could not be seen
+const few = 60; // up to this number, points have markers, without which a single one is invisible
 
 const pick = (list, number) => list[number % list.length];
 const mark = (number) => ({ symbol: pick(marks, number), color: pick(colors, number) });
@@ -21,13 +21,13 @@ function line({ x }, number) {
     type: "scatter",
     mode: x.length <= few ? "lines+markers" : "lines",
     textposition: "middle right",
-    cliponaxis: false, // marks and texts at the end of an axis
+    cliponaxis: false, // do not cut off markers and text at the end of an axis
     line: { width: 2, color: pick(colors, number), dash: pick(dashes, number) },
     marker: { size: 7, ...mark(number) },
   };
 }
 
-// The style of a chart's traces: by the chart's kind, for a trace and its number.
+// Functions that return the style for a trace and its number, by the chart's kind.
 const looks = {
   line,
   spread(trace, number) {
@@ -57,7 +57,7 @@ function draw(place) {
     title: { text }, gridcolor: grid, linecolor: ink, zerolinecolor: grid, fixedrange: true,
   }));
   const isEvent = kind === "event";
-  const isAlone = kind === "line" && data.length === 1; // with its last value beside it
+  const isAlone = kind === "line" && data.length === 1; // its last value is shown beside it
   if (isAlone) data[0].mode += "+text";
   const places = data.flatMap(({ x }) => x);
   const values = data.flatMap(({ y }) => y);

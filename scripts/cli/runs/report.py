@@ -1,4 +1,4 @@
-"""`make report JOB=… TO=…`: write one page about each job's latest run; it needs no server."""
+"""`make report JOB=… TO=…`: write a page, which needs no server, about each job's latest run."""
 
 import importlib.util
 import json
@@ -36,7 +36,7 @@ Section = Mapping[str, Any]  # a job's values in the template, by name
 
 
 def report(stack: str, job: str, to: str) -> int:
-    """Write the report on a stack's jobs, or on one of them; return 0."""
+    """Write the report about all jobs in a stack, or about `job`, to a file; return 0."""
     sections = read(stack, job)
     bootstrap.add_extra(bootstrap.REPORT, Path(sys.prefix))
     use_extra(bootstrap.REPORT)
@@ -46,13 +46,13 @@ def report(stack: str, job: str, to: str) -> int:
         write(file, page(stack, sections), mode=0o600)
     except OSError as error:
         reason = error.strerror or error
-        raise CommandError(f"{file} can't be written: {reason}. Name another: TO=…") from error
+        raise CommandError(f"{file} can't be written: {reason}. Choose another: TO=…") from error
     echo(f"{file.resolve()}: open it in a browser.")
     return 0
 
 
 def read(stack: str, job: str = "") -> list[Section]:
-    """Return the sections of the stack's jobs that have a run, or of one of them."""
+    """Return the report's sections: one for each job with a run, or only the one for `job`."""
     state = read_state(stack, logs_of=job)
     if not state.jobs:
         raise without_runs(stack)
@@ -69,10 +69,10 @@ def read(stack: str, job: str = "") -> list[Section]:
 
 
 def page(stack: str, sections: Sequence[Section]) -> str:
-    """Return the page; it needs the extra `report`."""
+    """Return the report as HTML, which requires the packages in the extra `report`."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - of the extra
 
-    # Not imported, since its modules that build figures take a second.
+    # Not imported, since plotly's modules take a second.
     spec = importlib.util.find_spec("plotly")
     library = Path(str(spec and spec.origin)).parent / "package_data" / "plotly.min.js"
     loader = FileSystemLoader(Path(__file__).parent)
@@ -85,7 +85,7 @@ def page(stack: str, sections: Sequence[Section]) -> str:
         typed=as_typed,
         sections=sections,
         made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
-        # Its text must not end the script element.
+        # The library's text must not end the script element.
         plotly=library.read_text(encoding="utf-8").replace("</script", r"<\/script"),
     )
 
@@ -97,15 +97,15 @@ def _as_json(value: Any, **options: Any) -> str:
 
 
 def section(stack: str, state: JobState, outcome: Outcome) -> Section:
-    """Return the template's values for a job whose run has been declared."""
+    """Return the values for a job's section in the template."""
     kept = archive.of_job(stack, state.name)
     records, runs = remembered(stack, state), kept.runs()
-    # The latest run with any record; ids sort by time.
+    # The latest run with any record; IDs sort by time.
     ids = [*(each.run_id for each in records[-1:]), *(each.id for each in runs[-1:])]
     run_id = max([*ids, (outcome.result and outcome.result.run_id) or ""])
     record = next((each for each in records if each.run_id == run_id), None)
     if outcome.result is not None and outcome.result.run_id not in {None, run_id}:
-        # The state still has the previous run.
+        # The state still contains the previous run.
         last = None if record is None else record.run_result
         reached = "running or interrupted" if last is None else last.state
         outcome = replace(outcome, state=reached, result=last, gate="", missed=())
@@ -142,24 +142,24 @@ def section(stack: str, state: JobState, outcome: Outcome) -> Section:
 
 
 def declared_yaml(job: str, settings: Mapping[str, Any], gate: Mapping[str, Any] | None) -> str:
-    """Return a job's declaration in a stack's file, with the limits of its gate."""
+    """Return a job's declaration as YAML for a stack's file, including the limits of its gate."""
     judged = {key: value for key in LIMITS if (value := (gate or {}).get(key)) is not None}
     declared = {key: value for key, value in settings.items() if key in KEYS} | judged
     return as_yaml({"config": {"slipway:jobs": {job: declared}}})
 
 
 def command(stack: str, job: str, record: Record | None) -> str:
-    """Return the commands that repeat a run in its stack."""
+    """Return the shell commands that repeat a run in its stack."""
     again = as_typed(f"make rerun JOB={job} STACK={stack}")
     if record is None or (revision := record.provenance.get("revision")) is None:
         return again
     commit, dirty, _ = str(revision).partition("-dirty")
-    note = "  # and the changes without a commit" if dirty else ""
+    note = "  # plus the uncommitted changes" if dirty else ""
     return f"git checkout {commit}{note}\n{again}"
 
 
 def words(name: str) -> str:
-    """Return a result's field in words; a job's own figures keep their names."""
+    """Return the display name of a result's field; a job's own metrics keep their names."""
     field, _, key = name.partition(" ")
     return f"{charts.FIGURES['words'].get(field, field)} {key}".strip() or name
 
@@ -173,7 +173,7 @@ def _shown(field: str, value: Any) -> str:
 
 
 def _figures(result: RunResult) -> Iterator[tuple[str, str]]:
-    """Yield the fields of a result (docs/results.md) that are values, or maps of values."""
+    """Yield the names and values of a result's fields and, for maps, of each item in the map."""
     for name, value in result.as_map().items():
         for key, each in value.items() if isinstance(value, Mapping) else [("", value)]:
             if name not in _SHOWN_ELSEWHERE and isinstance(each, str | int | float):

@@ -1,4 +1,4 @@
-"""Data that a run's ranks reported, from logs or records: curves, and the newest lines."""
+"""Data that a run's ranks reported, from logs or records: curves, and the latest log lines."""
 
 import re
 from collections import deque
@@ -21,13 +21,13 @@ _MOST_POINTS = 20_000
 _FEWEST, _MOST = 25, 400
 _RATE = "samples_per_second"
 _MOST_LINES, _FEWEST_LINES, _OF_ONE = 20_000, 20, 1000
-"""Numbers of lines: of all ranks together, and at least and at most of one log."""
+"""Numbers of lines to show: from all ranks together, and at least and at most from one log."""
 _LONGEST = 2000
 
 
 @dataclass
 class Curve:
-    """One figure's values, by rank, then by position on the x axis, whose label is `axis`."""
+    """One metric's values by rank, then by position on the x axis, which is labeled `axis`."""
 
     name: str
     axis: str = "epoch"
@@ -35,7 +35,7 @@ class Curve:
 
     @property
     def places(self) -> list[float]:
-        """Positions of points on the x axis, thinned out evenly except the first and last."""
+        """The positions on the x axis to draw, thinned out evenly if there are too many."""
         every = sorted({x for points in self.by_rank.values() for x in points})
         most = min(_MOST, max(_FEWEST, _MOST_POINTS // max(1, len(self.by_rank))))
         if len(every) <= most:
@@ -43,27 +43,27 @@ class Curve:
         return [every[round(each * (len(every) - 1) / (most - 1))] for each in range(most)]
 
     def spread(self, x: float) -> tuple[float, float, float]:
-        """Return the minimum, median and maximum of all ranks at a position."""
+        """Return the minimum, median and maximum over all ranks at a position on the x axis."""
         values = [points[x] for points in self.by_rank.values() if isfinite(points.get(x, nan))]
         return (min(values), median(values), max(values)) if values else (nan, nan, nan)
 
 
 @dataclass
 class Series:
-    """Everything that a run reported."""
+    """Everything that a run's ranks reported."""
 
     curves: dict[str, Curve] = field(default_factory=dict)  # by the name of the figure
     epochs: Sequence[Mapping[str, Any]] = ()  # see `jobs.records.history.epochs`
     is_cut: bool = False  # whether the beginning of a very long log was skipped
 
     def add(self, name: str, rank: int, x: float, value: object, axis: str = "epoch") -> None:
-        """Add a point to a figure's curve, or replace it, if the value is a number."""
+        """Add a point to a metric's curve, or replace it, if the value is a number."""
         if (y := figure(value)) is not None:
             self.curves.setdefault(name, Curve(name, axis)).by_rank.setdefault(rank, {})[x] = y
 
 
 def of_logs(run: Run, recorded: Sequence[Mapping[str, Any]] = ()) -> Series:
-    """Return the reports of a run's ranks so far; `recorded` are its recorded epochs, if any."""
+    """Return what a run's ranks have reported in their logs; `recorded` has any known epochs."""
     series, logs = Series(epochs=recorded or epochs(run)), run.logs()
     tail = max(_LEAST_BYTES, _MOST_BYTES // max(1, len(logs)))
     readers: dict[tuple[int, int], _Rank] = {}
@@ -79,7 +79,7 @@ def of_logs(run: Run, recorded: Sequence[Mapping[str, Any]] = ()) -> Series:
 
 
 def of_record(recorded: Sequence[Mapping[str, Any]], histories: Mapping[str, Any]) -> Series:
-    """Return the recorded epochs of a run whose logs were deleted."""
+    """Return what was recorded about a run whose logs were deleted, by epoch."""
     series = Series(epochs=recorded)
     for epoch in recorded:
         for name in ("loss", "accuracy", _RATE):
@@ -92,7 +92,7 @@ def of_record(recorded: Sequence[Mapping[str, Any]], histories: Mapping[str, Any
 
 @dataclass
 class _Rank:
-    """Add the events of one rank, in their order, to a series."""
+    """Adds the events from one rank, in their order, to a series."""
 
     rank: int
     series: Series
@@ -143,7 +143,7 @@ class _Rank:
 
 
 class Line(NamedTuple):
-    """A line and its possible ranks: several processes share a pod's log."""
+    """A log line and the ranks that may have printed it, as processes in a pod share its log."""
 
     time: str
     ranks: str  # "1", or "2-3"
@@ -151,12 +151,12 @@ class Line(NamedTuple):
 
 
 def most_lines(topology: Topology) -> int:
-    """Return the number of the newest lines that are shown of one log."""
+    """Return how many of the latest lines from each log are shown."""
     return max(_FEWEST_LINES, min(_OF_ONE, _MOST_LINES // topology.replicas))
 
 
 def newest_lines(runs: Sequence[Run], topology: Topology) -> list[Line]:
-    """Return the newest lines of the runs' logs, in the order of time."""
+    """Return the latest lines from the logs of `runs`, in chronological order."""
     logs = [log for run in runs for log in run.logs()]
     newest = (deque(_lines(log, topology), maxlen=most_lines(topology)) for log in logs)
     return sorted((line for lines in newest for line in lines), key=lambda line: line.time)

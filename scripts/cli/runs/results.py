@@ -1,4 +1,4 @@
-"""`make results JOB=…`: each job's last result, even if its cluster is gone."""
+"""`make results JOB=…`: print each job's last result, even if the cluster is gone."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -70,10 +70,10 @@ def outcomes(
     is_busy: bool,
     left: Callable[[str], str] = lambda _: "",
 ) -> dict[str, Outcome]:
-    """Return each job's outcome, by name, in the order of declaration.
+    """Return each job's outcome, keyed by name, in the order of declaration.
 
-    `jobs` are those in the stack's file, if it can be read; `left` returns a note about a run whose
-    wait was interrupted, or "".
+    `jobs` are those in the stack's file, if it can be read. `is_busy` is true if a command is
+    changing the stack. `left` returns a note if this machine stopped waiting for a run, or else "".
     """
     declared = {job.name: job for job in jobs}
     reasons = {} if is_busy else _not_run(jobs, state)
@@ -81,16 +81,16 @@ def outcomes(
     for name in dict.fromkeys([*declared, *state.jobs]):
         job_state = state.jobs.get(name)
         if job_state is not None and job_state.result is not None:
-            # An interrupted run that was continued may have left a pending operation.
+            # An interrupted run that was later continued may have left a pending operation.
             results[name] = _ended(job_state, job_state.result, declared.get(name))
             if jobs and name not in declared:
-                removed = "it is no longer in the stack's file; the next `make up` removes it"
+                removed = "the job is no longer in the stack's file; the next `make up` removes it"
                 results[name] = replace(results[name], note=removed)
         elif not is_busy and (note := left(name)):
             results[name] = Outcome(name, "interrupted", note=note)
         elif job_state is None or job_state.operation is None:
             waits = "`make up` trains it, or waits for its run if one is in progress"
-            note = "it has not started yet" if is_busy else reasons.get(name, waits)
+            note = "its run has not started yet" if is_busy else reasons.get(name, waits)
             results[name] = Outcome(name, "no result", note=note)
         elif is_busy:
             results[name] = Outcome(name, "running", note="`make logs` follows it")
@@ -108,7 +108,7 @@ def _left(stack: str, job: str) -> str:
     ends = [each for each in archive.entries(runs[-1].timeline) if each["kind"] == "end"]
     if ends and ends[-1]["about"] == archive.INTERRUPTED:
         return ends[-1]["text"]
-    return "its run is in progress or finished in the cluster; the next `make up` gets its result"
+    return "its run is in progress or finished in the cluster; the next `make up` gets the result"
 
 
 def _ended(job: JobState, result: RunResult, declared: "TrainingJob | None") -> Outcome:
@@ -116,7 +116,7 @@ def _ended(job: JobState, result: RunResult, declared: "TrainingJob | None") -> 
     limits_by_name = {} if bounds is None else {name: bounds.get(name) for name in LIMITS}
     figures = {name: result.figure(name) for name in limits_by_name.get("require") or ()}
     if result.state == RUNNING:
-        note = f"a waiter in the cluster is waiting for it; `make wait JOB={job.name}` follows it"
+        note = f"a pod in the cluster is waiting for its run; `make wait JOB={job.name}` follows it"
         return Outcome(job.name, "running", result, note=note)
     outcome = Outcome(job.name, result.state, result, gated=figures)
     if not result.succeeded or (bounds is not None and not any(limits_by_name.values())):
@@ -128,7 +128,7 @@ def _ended(job: JobState, result: RunResult, declared: "TrainingJob | None") -> 
 
 
 def _not_run(jobs: Sequence["TrainingJob"], state: StackState) -> dict[str, str]:
-    """Return the reasons why jobs that depend on others did not run, by name."""
+    """Return why jobs that depend on others did not run, keyed by job name."""
     if not jobs:
         return {}
     from jobs.plan import not_run  # noqa: PLC0415 - it takes a second
@@ -140,7 +140,7 @@ def _not_run(jobs: Sequence["TrainingJob"], state: StackState) -> dict[str, str]
 
 
 def show(stack: str, job: str, format: Format) -> int:  # noqa: A002 - as the command line calls it
-    """Print the results of a stack's jobs, or all details about one job; return 0."""
+    """Print the results of all jobs in a stack, or all details about `job`; return 0."""
     if not exists(stack):
         raise CommandError(
             f"Stack {stack} is not up; `make down` removes all results. `make up STACK={stack}` "
@@ -152,10 +152,10 @@ def show(stack: str, job: str, format: Format) -> int:  # noqa: A002 - as the co
 
 
 def summarize(stack: str, code: int, *jobs: str) -> int:
-    """Print a row for each of a stack's jobs, or for `jobs`; return `code`, or 1 if a job failed.
+    """Print a row for each job in a stack, or each of `jobs`, and explain failures.
 
-    `code` is from Pulumi; unless it is 0, Pulumi has explained the failures. If there are no
-    results, nothing is printed.
+    Returns `code`, Pulumi's exit status, or 1 if `code` is 0 but a job failed. If `code` is not 0,
+    Pulumi has already explained the failures. If there are no results, nothing is printed.
     """
     results, _ = _read(stack)
     results = {name: results[name] for name in jobs or results}
@@ -174,7 +174,7 @@ def summarize(stack: str, code: int, *jobs: str) -> int:
 
 
 def _read(stack: str) -> tuple[dict[str, Outcome], Mapping[str, str]]:
-    """Return each job's outcome, and why entries from the catalogue were skipped."""
+    """Return each job's outcome, and the reasons why jobs in the catalogue were skipped."""
     state = read_state(stack)
     passed = {name for name, job in state.jobs.items() if job.passed}
     # Slow, and needed only if a limit was missed or a job did not run.
@@ -187,7 +187,7 @@ def _read(stack: str) -> tuple[dict[str, Outcome], Mapping[str, str]]:
 def print_results(
     stack: str, results: Mapping[str, Outcome], skipped: Mapping[str, str], job: str, form: Format
 ) -> None:
-    """Print outcomes as `show` does."""
+    """Print all outcomes, or only the one of `job`, as text or JSON."""
     if job:
         require_job(stack, job, results)
     if all(each.state == "no result" for each in results.values()):
@@ -256,7 +256,7 @@ def _style(outcome: Outcome) -> str:
 
 
 def _story(outcome: Outcome) -> str:
-    """Return the details that don't fit in a row, or "" if there are none."""
+    """Return an outcome's details that don't fit in a table row, or "" if there are none."""
     if outcome.result is None or outcome.note:
         return f"job {outcome.job}: {outcome.state}; {outcome.note}"
     if outcome.state != "Succeeded":
@@ -283,7 +283,7 @@ def _files(outcome: Outcome) -> str:
 
 
 def _document(outcome: Outcome) -> str:
-    """Return all details about a job; the YAML omits those in its story."""
+    """Return all details about a job: YAML, then as prose those that the YAML omits."""
     document, story = outcome.document, _story(outcome)
     for key in _IN_STORY:
         ((document["result"] or {}).get("failure") or {}).pop(key, None)

@@ -199,13 +199,13 @@ class AksAdminsArgs:
 class AksApiArgsDict(TypedDict):
     authorized_ranges: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]]
     """
-    The only public addresses that can reach the API server.
+    The only public address ranges that can reach the API server.
 
     It takes a list of at most 200 address ranges.
     """
     private: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    The API server is reachable only in the cluster's network; run `pulumi up` there.
+    Make the API server reachable only from the cluster's network, where you then run `pulumi up`.
     """
 
 @pulumi.input_type
@@ -214,10 +214,10 @@ class AksApiArgs:
                  authorized_ranges: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None,
                  private: pulumi.Input[Optional[_builtins.bool]] = None):
         """
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] authorized_ranges: The only public addresses that can reach the API server.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] authorized_ranges: The only public address ranges that can reach the API server.
                
                It takes a list of at most 200 address ranges.
-        :param pulumi.Input[_builtins.bool] private: The API server is reachable only in the cluster's network; run `pulumi up` there.
+        :param pulumi.Input[_builtins.bool] private: Make the API server reachable only from the cluster's network, where you then run `pulumi up`.
         """
         if authorized_ranges is not None:
             pulumi.set(__self__, "authorized_ranges", authorized_ranges)
@@ -228,7 +228,7 @@ class AksApiArgs:
     @pulumi.getter(name="authorizedRanges")
     def authorized_ranges(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
         """
-        The only public addresses that can reach the API server.
+        The only public address ranges that can reach the API server.
 
         It takes a list of at most 200 address ranges.
         """
@@ -242,7 +242,7 @@ class AksApiArgs:
     @pulumi.getter
     def private(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        The API server is reachable only in the cluster's network; run `pulumi up` there.
+        Make the API server reachable only from the cluster's network, where you then run `pulumi up`.
         """
         return pulumi.get(self, "private")
 
@@ -260,7 +260,7 @@ class AksBudgetArgsDict(TypedDict):
     """
     emails: pulumi.Input[Sequence[pulumi.Input[_builtins.str]]]
     """
-    Recipients of an email at 80% and 100%, and at a forecast above 100%.
+    Recipients of emails when 80% or 100% is spent, or more than 100% is forecast.
     """
 
 @pulumi.input_type
@@ -272,7 +272,7 @@ class AksBudgetArgs:
         :param pulumi.Input[_builtins.float] amount: Amount in the subscription's currency, for all of the stack's resources.
                
                It takes a number above 0.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] emails: Recipients of an email at 80% and 100%, and at a forecast above 100%.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] emails: Recipients of emails when 80% or 100% is spent, or more than 100% is forecast.
         """
         pulumi.set(__self__, "amount", amount)
         pulumi.set(__self__, "emails", emails)
@@ -295,7 +295,7 @@ class AksBudgetArgs:
     @pulumi.getter
     def emails(self) -> pulumi.Input[Sequence[pulumi.Input[_builtins.str]]]:
         """
-        Recipients of an email at 80% and 100%, and at a forecast above 100%.
+        Recipients of emails when 80% or 100% is spent, or more than 100% is forecast.
         """
         return pulumi.get(self, "emails")
 
@@ -325,13 +325,13 @@ class AksClusterArgsDict(TypedDict):
     """
     subscription: pulumi.Input[_builtins.str]
     """
-    The subscription that is billed: `az account show --query id`.
+    ID of the subscription to bill: `az account show --query id`.
 
     It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
     """
     admin_kubeconfig: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Use the cluster's local administrator, who is not in Entra.
+    Use the cluster's local administrator account, which is not in Entra.
     """
     admins: NotRequired[pulumi.Input[Optional['AksAdminsArgsDict']]]
     """
@@ -339,7 +339,7 @@ class AksClusterArgsDict(TypedDict):
     """
     cpu: NotRequired[pulumi.Input[Optional['AksCpuPoolArgsDict']]]
     """
-    Nodes for jobs without GPUs; if not set, those run on the `system` nodes.
+    Nodes for jobs without GPUs; if not set, those jobs run on the `system` nodes.
     """
     gpu: NotRequired[pulumi.Input[Optional[Union['AksGpuNodesArgsDict', _builtins.bool]]]]
     """
@@ -355,13 +355,13 @@ class AksClusterArgsDict(TypedDict):
     """
     kubernetes_version: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Kubernetes version; by default AKS's.
+    Kubernetes version; by default AKS's default.
 
-    It takes a version of Kubernetes, such as 1.34, or 1.34.2 for no other.
+    It takes a Kubernetes version, such as 1.34, or 1.34.2 for exactly that one.
     """
     login: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The kubelogin login method, wherever the kubeconfig is used.
+    The kubelogin login method, used wherever the kubeconfig is used.
 
     One of `azurecli`, `workloadidentity`, `spn`, `msi`.
     """
@@ -373,7 +373,7 @@ class AksClusterArgsDict(TypedDict):
     """
     The cluster's name, from which other names are derived.
 
-    It takes at most 40 of a-z, 0-9 and -, beginning with a letter and ending with no -.
+    It takes at most 40 characters from a-z, 0-9 and -, starting with a letter and not ending with -.
     """
     network: NotRequired[pulumi.Input[Optional['AksNetworkArgsDict']]]
     """
@@ -381,7 +381,7 @@ class AksClusterArgsDict(TypedDict):
     """
     production: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Whether everything is protected from deletion.
+    Protect all resources from deletion.
     """
     registry: NotRequired[pulumi.Input[Optional['AksRegistryArgsDict']]]
     """
@@ -391,7 +391,7 @@ class AksClusterArgsDict(TypedDict):
     """
     Group for all resources except the nodes; by default `slipway-<name>`.
 
-    It takes 2 to 74 letters, digits, and -_(). with no . first or last.
+    It takes 2 to 74 letters, digits and -_(). that do not start or end with a period.
     """
     storage: NotRequired[pulumi.Input[Optional['AksStorageArgsDict']]]
     """
@@ -409,7 +409,7 @@ class AksClusterArgsDict(TypedDict):
     """
     tenant: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The subscription's Entra tenant; a login to another one is refused. By default the login's.
+    The subscription's Entra tenant, by default the login's. A login to a different tenant is refused.
 
     It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
     """
@@ -454,37 +454,37 @@ class AksClusterArgs:
         :param pulumi.Input[_builtins.str] location: The region for all resources.
                
                It takes a region as `az account list-locations` names it, such as westeurope.
-        :param pulumi.Input[_builtins.str] subscription: The subscription that is billed: `az account show --query id`.
+        :param pulumi.Input[_builtins.str] subscription: ID of the subscription to bill: `az account show --query id`.
                
                It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
-        :param pulumi.Input[_builtins.bool] admin_kubeconfig: Use the cluster's local administrator, who is not in Entra.
+        :param pulumi.Input[_builtins.bool] admin_kubeconfig: Use the cluster's local administrator account, which is not in Entra.
         :param pulumi.Input['AksAdminsArgs'] admins: The cluster's administrators; by default the account that runs `pulumi up`.
-        :param pulumi.Input['AksCpuPoolArgs'] cpu: Nodes for jobs without GPUs; if not set, those run on the `system` nodes.
+        :param pulumi.Input['AksCpuPoolArgs'] cpu: Nodes for jobs without GPUs; if not set, those jobs run on the `system` nodes.
         :param pulumi.Input[Union['AksGpuNodesArgs', _builtins.bool]] gpu: Nodes with GPUs; `false` for none.
         :param pulumi.Input[_builtins.int] idle_minutes: Minutes after which a node that no pod needs is removed.
         :param pulumi.Input['AksImagesArgs'] images: Prebuilt images that the nodes can pull.
-        :param pulumi.Input[_builtins.str] kubernetes_version: Kubernetes version; by default AKS's.
+        :param pulumi.Input[_builtins.str] kubernetes_version: Kubernetes version; by default AKS's default.
                
-               It takes a version of Kubernetes, such as 1.34, or 1.34.2 for no other.
-        :param pulumi.Input[_builtins.str] login: The kubelogin login method, wherever the kubeconfig is used.
+               It takes a Kubernetes version, such as 1.34, or 1.34.2 for exactly that one.
+        :param pulumi.Input[_builtins.str] login: The kubelogin login method, used wherever the kubeconfig is used.
                
                One of `azurecli`, `workloadidentity`, `spn`, `msi`.
         :param pulumi.Input['AksLogsArgs'] logs: Diagnostic logs.
         :param pulumi.Input[_builtins.str] name: The cluster's name, from which other names are derived.
                
-               It takes at most 40 of a-z, 0-9 and -, beginning with a letter and ending with no -.
+               It takes at most 40 characters from a-z, 0-9 and -, starting with a letter and not ending with -.
         :param pulumi.Input['AksNetworkArgs'] network: The cluster's address ranges.
-        :param pulumi.Input[_builtins.bool] production: Whether everything is protected from deletion.
+        :param pulumi.Input[_builtins.bool] production: Protect all resources from deletion.
         :param pulumi.Input['AksRegistryArgs'] registry: The container registry for job images.
         :param pulumi.Input[_builtins.str] resource_group: Group for all resources except the nodes; by default `slipway-<name>`.
                
-               It takes 2 to 74 letters, digits, and -_(). with no . first or last.
+               It takes 2 to 74 letters, digits and -_(). that do not start or end with a period.
         :param pulumi.Input['AksStorageArgs'] storage: The storage account for data and artifacts.
         :param pulumi.Input['AksSystemPoolArgs'] system: The nodes for the cluster's own pods.
         :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] tags: Tags for all resources that support them, in addition to Slipway's.
                
                It takes at most 48 tags.
-        :param pulumi.Input[_builtins.str] tenant: The subscription's Entra tenant; a login to another one is refused. By default the login's.
+        :param pulumi.Input[_builtins.str] tenant: The subscription's Entra tenant, by default the login's. A login to a different tenant is refused.
                
                It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
         :param pulumi.Input[_builtins.str] tier: Control plane tier. Free has no uptime SLA.
@@ -589,7 +589,7 @@ class AksClusterArgs:
     @pulumi.getter
     def subscription(self) -> pulumi.Input[_builtins.str]:
         """
-        The subscription that is billed: `az account show --query id`.
+        ID of the subscription to bill: `az account show --query id`.
 
         It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
         """
@@ -603,7 +603,7 @@ class AksClusterArgs:
     @pulumi.getter(name="adminKubeconfig")
     def admin_kubeconfig(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Use the cluster's local administrator, who is not in Entra.
+        Use the cluster's local administrator account, which is not in Entra.
         """
         return pulumi.get(self, "admin_kubeconfig")
 
@@ -627,7 +627,7 @@ class AksClusterArgs:
     @pulumi.getter
     def cpu(self) -> pulumi.Input[Optional['AksCpuPoolArgs']]:
         """
-        Nodes for jobs without GPUs; if not set, those run on the `system` nodes.
+        Nodes for jobs without GPUs; if not set, those jobs run on the `system` nodes.
         """
         return pulumi.get(self, "cpu")
 
@@ -675,9 +675,9 @@ class AksClusterArgs:
     @pulumi.getter(name="kubernetesVersion")
     def kubernetes_version(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Kubernetes version; by default AKS's.
+        Kubernetes version; by default AKS's default.
 
-        It takes a version of Kubernetes, such as 1.34, or 1.34.2 for no other.
+        It takes a Kubernetes version, such as 1.34, or 1.34.2 for exactly that one.
         """
         return pulumi.get(self, "kubernetes_version")
 
@@ -689,7 +689,7 @@ class AksClusterArgs:
     @pulumi.getter
     def login(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The kubelogin login method, wherever the kubeconfig is used.
+        The kubelogin login method, used wherever the kubeconfig is used.
 
         One of `azurecli`, `workloadidentity`, `spn`, `msi`.
         """
@@ -717,7 +717,7 @@ class AksClusterArgs:
         """
         The cluster's name, from which other names are derived.
 
-        It takes at most 40 of a-z, 0-9 and -, beginning with a letter and ending with no -.
+        It takes at most 40 characters from a-z, 0-9 and -, starting with a letter and not ending with -.
         """
         return pulumi.get(self, "name")
 
@@ -741,7 +741,7 @@ class AksClusterArgs:
     @pulumi.getter
     def production(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether everything is protected from deletion.
+        Protect all resources from deletion.
         """
         return pulumi.get(self, "production")
 
@@ -767,7 +767,7 @@ class AksClusterArgs:
         """
         Group for all resources except the nodes; by default `slipway-<name>`.
 
-        It takes 2 to 74 letters, digits, and -_(). with no . first or last.
+        It takes 2 to 74 letters, digits and -_(). that do not start or end with a period.
         """
         return pulumi.get(self, "resource_group")
 
@@ -817,7 +817,7 @@ class AksClusterArgs:
     @pulumi.getter
     def tenant(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The subscription's Entra tenant; a login to another one is refused. By default the login's.
+        The subscription's Entra tenant, by default the login's. A login to a different tenant is refused.
 
         It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
         """
@@ -849,7 +849,7 @@ class AksCpuPoolArgsDict(TypedDict):
     """
     min_nodes: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    Minimum number of nodes; at least one, for the operator.
+    Minimum number of nodes; the operator needs at least one.
     """
     os_disk: NotRequired[pulumi.Input[Optional['AksOsDiskArgsDict']]]
     """
@@ -859,11 +859,11 @@ class AksCpuPoolArgsDict(TypedDict):
     """
     Size of each node.
 
-    It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
+    It takes a virtual machine size, such as Standard_NC4as_T4_v3.
     """
     zones: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]]
     """
-    Zones of the region that the nodes are spread over.
+    Availability zones to spread the nodes over.
     """
 
 @pulumi.input_type
@@ -876,12 +876,12 @@ class AksCpuPoolArgs:
                  zones: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None):
         """
         :param pulumi.Input[_builtins.int] max_nodes: Maximum number of nodes.
-        :param pulumi.Input[_builtins.int] min_nodes: Minimum number of nodes; at least one, for the operator.
+        :param pulumi.Input[_builtins.int] min_nodes: Minimum number of nodes; the operator needs at least one.
         :param pulumi.Input['AksOsDiskArgs'] os_disk: Disk of each node.
         :param pulumi.Input[_builtins.str] size: Size of each node.
                
-               It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] zones: Zones of the region that the nodes are spread over.
+               It takes a virtual machine size, such as Standard_NC4as_T4_v3.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] zones: Availability zones to spread the nodes over.
         """
         if max_nodes is not None:
             pulumi.set(__self__, "max_nodes", max_nodes)
@@ -910,7 +910,7 @@ class AksCpuPoolArgs:
     @pulumi.getter(name="minNodes")
     def min_nodes(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Minimum number of nodes; at least one, for the operator.
+        Minimum number of nodes; the operator needs at least one.
         """
         return pulumi.get(self, "min_nodes")
 
@@ -936,7 +936,7 @@ class AksCpuPoolArgs:
         """
         Size of each node.
 
-        It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
+        It takes a virtual machine size, such as Standard_NC4as_T4_v3.
         """
         return pulumi.get(self, "size")
 
@@ -948,7 +948,7 @@ class AksCpuPoolArgs:
     @pulumi.getter
     def zones(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
         """
-        Zones of the region that the nodes are spread over.
+        Availability zones to spread the nodes over.
         """
         return pulumi.get(self, "zones")
 
@@ -960,7 +960,7 @@ class AksCpuPoolArgs:
 class AksFallbackArgsDict(TypedDict):
     max_nodes: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    Maximum number of nodes; by default that of the spot nodes.
+    Maximum number of nodes; by default the same as for the spot nodes.
     """
     min_nodes: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
@@ -968,13 +968,13 @@ class AksFallbackArgsDict(TypedDict):
     """
     size: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Size of each node, with the same number of GPUs; by default that of the spot nodes.
+    Size of each node, with as many GPUs as a spot node; by default the spot nodes' size.
 
-    It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
+    It takes a virtual machine size, such as Standard_NC4as_T4_v3.
     """
     zones: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]]
     """
-    Zones of the region that the nodes are spread over; by default the spot nodes'.
+    Availability zones to spread the nodes over; by default the spot nodes' zones.
     """
 
 @pulumi.input_type
@@ -985,12 +985,12 @@ class AksFallbackArgs:
                  size: pulumi.Input[Optional[_builtins.str]] = None,
                  zones: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None):
         """
-        :param pulumi.Input[_builtins.int] max_nodes: Maximum number of nodes; by default that of the spot nodes.
+        :param pulumi.Input[_builtins.int] max_nodes: Maximum number of nodes; by default the same as for the spot nodes.
         :param pulumi.Input[_builtins.int] min_nodes: Minimum number of nodes; 0 costs nothing while spot nodes are available.
-        :param pulumi.Input[_builtins.str] size: Size of each node, with the same number of GPUs; by default that of the spot nodes.
+        :param pulumi.Input[_builtins.str] size: Size of each node, with as many GPUs as a spot node; by default the spot nodes' size.
                
-               It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] zones: Zones of the region that the nodes are spread over; by default the spot nodes'.
+               It takes a virtual machine size, such as Standard_NC4as_T4_v3.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] zones: Availability zones to spread the nodes over; by default the spot nodes' zones.
         """
         if max_nodes is not None:
             pulumi.set(__self__, "max_nodes", max_nodes)
@@ -1005,7 +1005,7 @@ class AksFallbackArgs:
     @pulumi.getter(name="maxNodes")
     def max_nodes(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Maximum number of nodes; by default that of the spot nodes.
+        Maximum number of nodes; by default the same as for the spot nodes.
         """
         return pulumi.get(self, "max_nodes")
 
@@ -1029,9 +1029,9 @@ class AksFallbackArgs:
     @pulumi.getter
     def size(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Size of each node, with the same number of GPUs; by default that of the spot nodes.
+        Size of each node, with as many GPUs as a spot node; by default the spot nodes' size.
 
-        It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
+        It takes a virtual machine size, such as Standard_NC4as_T4_v3.
         """
         return pulumi.get(self, "size")
 
@@ -1043,7 +1043,7 @@ class AksFallbackArgs:
     @pulumi.getter
     def zones(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
         """
-        Zones of the region that the nodes are spread over; by default the spot nodes'.
+        Availability zones to spread the nodes over; by default the spot nodes' zones.
         """
         return pulumi.get(self, "zones")
 
@@ -1055,13 +1055,13 @@ class AksFallbackArgs:
 class AksGpuNodesArgsDict(TypedDict):
     driver: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The party that installs NVIDIA's driver. `aks`: AKS, while Slipway installs the device plugin. `gpu-operator`: NVIDIA's GPU operator, which you install and which includes the device plugin; AKS installs no driver.
+    What installs NVIDIA's driver. `aks`: AKS installs it, and Slipway installs the device plugin. `gpu-operator`: NVIDIA's GPU operator, which you install, installs both the driver and the device plugin.
 
     One of `aks`, `gpu-operator`.
     """
     gpus_per_node: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    `nvidia.com/gpu` per node, if its size is not in clusters/azure/sizes.yaml.
+    GPUs per node, if its size is not listed in clusters/azure/sizes.yaml.
     """
     labels: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]]]]]]
     """
@@ -1083,11 +1083,11 @@ class AksGpuNodesArgsDict(TypedDict):
     """
     Size of each node.
 
-    It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
+    It takes a virtual machine size, such as Standard_NC4as_T4_v3.
     """
     spot: NotRequired[pulumi.Input[Optional['AksSpotArgsDict']]]
     """
-    Spot nodes, which Azure may evict; by default the nodes are regular ones.
+    Use spot nodes, which Azure may evict; by default the nodes are regular ones.
     """
     taints: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input['AksTaintArgsDict']]]]]
     """
@@ -1095,7 +1095,7 @@ class AksGpuNodesArgsDict(TypedDict):
     """
     zones: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]]
     """
-    Zones of the region that the nodes are spread over.
+    Availability zones to spread the nodes over.
     """
 
 @pulumi.input_type
@@ -1112,20 +1112,20 @@ class AksGpuNodesArgs:
                  taints: pulumi.Input[Optional[Sequence[pulumi.Input['AksTaintArgs']]]] = None,
                  zones: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None):
         """
-        :param pulumi.Input[_builtins.str] driver: The party that installs NVIDIA's driver. `aks`: AKS, while Slipway installs the device plugin. `gpu-operator`: NVIDIA's GPU operator, which you install and which includes the device plugin; AKS installs no driver.
+        :param pulumi.Input[_builtins.str] driver: What installs NVIDIA's driver. `aks`: AKS installs it, and Slipway installs the device plugin. `gpu-operator`: NVIDIA's GPU operator, which you install, installs both the driver and the device plugin.
                
                One of `aks`, `gpu-operator`.
-        :param pulumi.Input[_builtins.int] gpus_per_node: `nvidia.com/gpu` per node, if its size is not in clusters/azure/sizes.yaml.
+        :param pulumi.Input[_builtins.int] gpus_per_node: GPUs per node, if its size is not listed in clusters/azure/sizes.yaml.
         :param pulumi.Input[Mapping[str, pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]]]] labels: Labels in addition to Slipway's.
         :param pulumi.Input[_builtins.int] max_nodes: Maximum number of nodes.
         :param pulumi.Input[_builtins.int] min_nodes: Minimum number of nodes; 0 costs nothing while no job needs a node.
         :param pulumi.Input['AksOsDiskArgs'] os_disk: Disk of each node.
         :param pulumi.Input[_builtins.str] size: Size of each node.
                
-               It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
-        :param pulumi.Input['AksSpotArgs'] spot: Spot nodes, which Azure may evict; by default the nodes are regular ones.
+               It takes a virtual machine size, such as Standard_NC4as_T4_v3.
+        :param pulumi.Input['AksSpotArgs'] spot: Use spot nodes, which Azure may evict; by default the nodes are regular ones.
         :param pulumi.Input[Sequence[pulumi.Input['AksTaintArgs']]] taints: Taints that repel other pods.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] zones: Zones of the region that the nodes are spread over.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] zones: Availability zones to spread the nodes over.
         """
         if driver is not None:
             pulumi.set(__self__, "driver", driver)
@@ -1152,7 +1152,7 @@ class AksGpuNodesArgs:
     @pulumi.getter
     def driver(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The party that installs NVIDIA's driver. `aks`: AKS, while Slipway installs the device plugin. `gpu-operator`: NVIDIA's GPU operator, which you install and which includes the device plugin; AKS installs no driver.
+        What installs NVIDIA's driver. `aks`: AKS installs it, and Slipway installs the device plugin. `gpu-operator`: NVIDIA's GPU operator, which you install, installs both the driver and the device plugin.
 
         One of `aks`, `gpu-operator`.
         """
@@ -1166,7 +1166,7 @@ class AksGpuNodesArgs:
     @pulumi.getter(name="gpusPerNode")
     def gpus_per_node(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        `nvidia.com/gpu` per node, if its size is not in clusters/azure/sizes.yaml.
+        GPUs per node, if its size is not listed in clusters/azure/sizes.yaml.
         """
         return pulumi.get(self, "gpus_per_node")
 
@@ -1228,7 +1228,7 @@ class AksGpuNodesArgs:
         """
         Size of each node.
 
-        It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
+        It takes a virtual machine size, such as Standard_NC4as_T4_v3.
         """
         return pulumi.get(self, "size")
 
@@ -1240,7 +1240,7 @@ class AksGpuNodesArgs:
     @pulumi.getter
     def spot(self) -> pulumi.Input[Optional['AksSpotArgs']]:
         """
-        Spot nodes, which Azure may evict; by default the nodes are regular ones.
+        Use spot nodes, which Azure may evict; by default the nodes are regular ones.
         """
         return pulumi.get(self, "spot")
 
@@ -1264,7 +1264,7 @@ class AksGpuNodesArgs:
     @pulumi.getter
     def zones(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
         """
-        Zones of the region that the nodes are spread over.
+        Availability zones to spread the nodes over.
         """
         return pulumi.get(self, "zones")
 
@@ -1276,19 +1276,19 @@ class AksGpuNodesArgs:
 class AksImagesArgsDict(TypedDict):
     mlflow: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The tracking server's image, if the stack installs it.
+    The tracking server's image, if the stack installs the server.
 
     It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
     """
     postgres: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The image for the tracking server's PostgreSQL, in the same case.
+    The image for the tracking server's PostgreSQL database.
 
     It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
     """
     tcp_wait: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The image for the container that waits for a job's master, in the same case.
+    The image for the operator's init container, which waits for a job's master.
 
     It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
     """
@@ -1300,13 +1300,13 @@ class AksImagesArgsDict(TypedDict):
     """
     trainer_cuda: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The same for jobs with GPUs.
+    The image for jobs with GPUs that do not set one.
 
     It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
     """
     training_operator: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The training operator's image, if the stack installs it.
+    The training operator's image, if the stack installs the operator.
 
     It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
     """
@@ -1321,22 +1321,22 @@ class AksImagesArgs:
                  trainer_cuda: pulumi.Input[Optional[_builtins.str]] = None,
                  training_operator: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[_builtins.str] mlflow: The tracking server's image, if the stack installs it.
+        :param pulumi.Input[_builtins.str] mlflow: The tracking server's image, if the stack installs the server.
                
                It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
-        :param pulumi.Input[_builtins.str] postgres: The image for the tracking server's PostgreSQL, in the same case.
+        :param pulumi.Input[_builtins.str] postgres: The image for the tracking server's PostgreSQL database.
                
                It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
-        :param pulumi.Input[_builtins.str] tcp_wait: The image for the container that waits for a job's master, in the same case.
+        :param pulumi.Input[_builtins.str] tcp_wait: The image for the operator's init container, which waits for a job's master.
                
                It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         :param pulumi.Input[_builtins.str] trainer: The image for jobs that do not set one.
                
                It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
-        :param pulumi.Input[_builtins.str] trainer_cuda: The same for jobs with GPUs.
+        :param pulumi.Input[_builtins.str] trainer_cuda: The image for jobs with GPUs that do not set one.
                
                It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
-        :param pulumi.Input[_builtins.str] training_operator: The training operator's image, if the stack installs it.
+        :param pulumi.Input[_builtins.str] training_operator: The training operator's image, if the stack installs the operator.
                
                It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         """
@@ -1357,7 +1357,7 @@ class AksImagesArgs:
     @pulumi.getter
     def mlflow(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The tracking server's image, if the stack installs it.
+        The tracking server's image, if the stack installs the server.
 
         It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         """
@@ -1371,7 +1371,7 @@ class AksImagesArgs:
     @pulumi.getter
     def postgres(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The image for the tracking server's PostgreSQL, in the same case.
+        The image for the tracking server's PostgreSQL database.
 
         It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         """
@@ -1385,7 +1385,7 @@ class AksImagesArgs:
     @pulumi.getter(name="tcpWait")
     def tcp_wait(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The image for the container that waits for a job's master, in the same case.
+        The image for the operator's init container, which waits for a job's master.
 
         It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         """
@@ -1413,7 +1413,7 @@ class AksImagesArgs:
     @pulumi.getter(name="trainerCuda")
     def trainer_cuda(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The same for jobs with GPUs.
+        The image for jobs with GPUs that do not set one.
 
         It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         """
@@ -1427,7 +1427,7 @@ class AksImagesArgs:
     @pulumi.getter(name="trainingOperator")
     def training_operator(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The training operator's image, if the stack installs it.
+        The training operator's image, if the stack installs the operator.
 
         It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         """
@@ -1441,11 +1441,11 @@ class AksImagesArgs:
 class AksLogsArgsDict(TypedDict):
     daily_gib: NotRequired[pulumi.Input[Optional[_builtins.float]]]
     """
-    Maximum GiB to ingest per day; -1 for no limit.
+    Maximum number of GiB to ingest per day; -1 for no limit.
     """
     retention_days: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    Days to keep the logs; 30 days cost nothing beyond the ingestion.
+    Number of days to keep the logs; the first 30 are free of charge.
     """
 
 @pulumi.input_type
@@ -1454,8 +1454,8 @@ class AksLogsArgs:
                  daily_gib: pulumi.Input[Optional[_builtins.float]] = None,
                  retention_days: pulumi.Input[Optional[_builtins.int]] = None):
         """
-        :param pulumi.Input[_builtins.float] daily_gib: Maximum GiB to ingest per day; -1 for no limit.
-        :param pulumi.Input[_builtins.int] retention_days: Days to keep the logs; 30 days cost nothing beyond the ingestion.
+        :param pulumi.Input[_builtins.float] daily_gib: Maximum number of GiB to ingest per day; -1 for no limit.
+        :param pulumi.Input[_builtins.int] retention_days: Number of days to keep the logs; the first 30 are free of charge.
         """
         if daily_gib is not None:
             pulumi.set(__self__, "daily_gib", daily_gib)
@@ -1466,7 +1466,7 @@ class AksLogsArgs:
     @pulumi.getter(name="dailyGib")
     def daily_gib(self) -> pulumi.Input[Optional[_builtins.float]]:
         """
-        Maximum GiB to ingest per day; -1 for no limit.
+        Maximum number of GiB to ingest per day; -1 for no limit.
         """
         return pulumi.get(self, "daily_gib")
 
@@ -1478,7 +1478,7 @@ class AksLogsArgs:
     @pulumi.getter(name="retentionDays")
     def retention_days(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Days to keep the logs; 30 days cost nothing beyond the ingestion.
+        Number of days to keep the logs; the first 30 are free of charge.
         """
         return pulumi.get(self, "retention_days")
 
@@ -1496,13 +1496,13 @@ class AksNetworkArgsDict(TypedDict):
     """
     nodes: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Address range of its subnet for nodes.
+    Address range of the subnet for nodes, within `addresses`.
 
     It takes addresses in CIDR notation, such as 192.0.2.0/24.
     """
     pods: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Address range for pods, outside the network.
+    Address range for pods, outside the virtual network.
 
     It takes addresses in CIDR notation, such as 192.0.2.0/24.
     """
@@ -1514,7 +1514,7 @@ class AksNetworkArgsDict(TypedDict):
     """
     subnet: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The ID of an existing subnet, to use instead of the stack's network.
+    ID of an existing subnet to use instead of creating a virtual network.
 
     It takes a subnet's ID: /subscriptions/…/providers/Microsoft.Network/virtualNetworks/…/subnets/….
     """
@@ -1531,16 +1531,16 @@ class AksNetworkArgs:
         :param pulumi.Input[_builtins.str] addresses: Address range of the virtual network.
                
                It takes addresses in CIDR notation, such as 192.0.2.0/24.
-        :param pulumi.Input[_builtins.str] nodes: Address range of its subnet for nodes.
+        :param pulumi.Input[_builtins.str] nodes: Address range of the subnet for nodes, within `addresses`.
                
                It takes addresses in CIDR notation, such as 192.0.2.0/24.
-        :param pulumi.Input[_builtins.str] pods: Address range for pods, outside the network.
+        :param pulumi.Input[_builtins.str] pods: Address range for pods, outside the virtual network.
                
                It takes addresses in CIDR notation, such as 192.0.2.0/24.
         :param pulumi.Input[_builtins.str] services: Address range for Services.
                
                It takes addresses in CIDR notation, such as 192.0.2.0/24.
-        :param pulumi.Input[_builtins.str] subnet: The ID of an existing subnet, to use instead of the stack's network.
+        :param pulumi.Input[_builtins.str] subnet: ID of an existing subnet to use instead of creating a virtual network.
                
                It takes a subnet's ID: /subscriptions/…/providers/Microsoft.Network/virtualNetworks/…/subnets/….
         """
@@ -1573,7 +1573,7 @@ class AksNetworkArgs:
     @pulumi.getter
     def nodes(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Address range of its subnet for nodes.
+        Address range of the subnet for nodes, within `addresses`.
 
         It takes addresses in CIDR notation, such as 192.0.2.0/24.
         """
@@ -1587,7 +1587,7 @@ class AksNetworkArgs:
     @pulumi.getter
     def pods(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Address range for pods, outside the network.
+        Address range for pods, outside the virtual network.
 
         It takes addresses in CIDR notation, such as 192.0.2.0/24.
         """
@@ -1615,7 +1615,7 @@ class AksNetworkArgs:
     @pulumi.getter
     def subnet(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The ID of an existing subnet, to use instead of the stack's network.
+        ID of an existing subnet to use instead of creating a virtual network.
 
         It takes a subnet's ID: /subscriptions/…/providers/Microsoft.Network/virtualNetworks/…/subnets/….
         """
@@ -1629,11 +1629,11 @@ class AksNetworkArgs:
 class AksOsDiskArgsDict(TypedDict):
     gib: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    Size in GiB; the CUDA image alone takes 10.
+    Size in GiB; the CUDA image alone takes 10 GiB.
     """
     type: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Ephemeral is on the machine itself: faster, free, and no larger than its cache or temporary disk. Managed is a separate disk, billed extra.
+    An Ephemeral disk is on the host: faster, free of charge, and no larger than the VM's cache or temporary disk. A Managed disk is separate and billed extra.
 
     One of `Managed`, `Ephemeral`.
     """
@@ -1644,8 +1644,8 @@ class AksOsDiskArgs:
                  gib: pulumi.Input[Optional[_builtins.int]] = None,
                  type: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[_builtins.int] gib: Size in GiB; the CUDA image alone takes 10.
-        :param pulumi.Input[_builtins.str] type: Ephemeral is on the machine itself: faster, free, and no larger than its cache or temporary disk. Managed is a separate disk, billed extra.
+        :param pulumi.Input[_builtins.int] gib: Size in GiB; the CUDA image alone takes 10 GiB.
+        :param pulumi.Input[_builtins.str] type: An Ephemeral disk is on the host: faster, free of charge, and no larger than the VM's cache or temporary disk. A Managed disk is separate and billed extra.
                
                One of `Managed`, `Ephemeral`.
         """
@@ -1658,7 +1658,7 @@ class AksOsDiskArgs:
     @pulumi.getter
     def gib(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Size in GiB; the CUDA image alone takes 10.
+        Size in GiB; the CUDA image alone takes 10 GiB.
         """
         return pulumi.get(self, "gib")
 
@@ -1670,7 +1670,7 @@ class AksOsDiskArgs:
     @pulumi.getter
     def type(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Ephemeral is on the machine itself: faster, free, and no larger than its cache or temporary disk. Managed is a separate disk, billed extra.
+        An Ephemeral disk is on the host: faster, free of charge, and no larger than the VM's cache or temporary disk. A Managed disk is separate and billed extra.
 
         One of `Managed`, `Ephemeral`.
         """
@@ -1828,17 +1828,17 @@ class AksStorageArgsDict(TypedDict):
     """
     Unique across Azure; by default derived from the subscription and the resource group.
 
-    It takes 3 to 24 of a-z and 0-9.
+    It takes 3 to 24 characters from a-z and 0-9.
     """
     redundancy: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Number and location of the data's copies.
+    How many copies of the data Azure keeps, and where.
 
     One of `Standard_LRS`, `Standard_ZRS`, `Standard_GRS`, `Standard_GZRS`.
     """
     retention_days: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    Days for which deleted data can be restored.
+    Number of days for which deleted data can be restored.
     """
 
 @pulumi.input_type
@@ -1850,11 +1850,11 @@ class AksStorageArgs:
         """
         :param pulumi.Input[_builtins.str] name: Unique across Azure; by default derived from the subscription and the resource group.
                
-               It takes 3 to 24 of a-z and 0-9.
-        :param pulumi.Input[_builtins.str] redundancy: Number and location of the data's copies.
+               It takes 3 to 24 characters from a-z and 0-9.
+        :param pulumi.Input[_builtins.str] redundancy: How many copies of the data Azure keeps, and where.
                
                One of `Standard_LRS`, `Standard_ZRS`, `Standard_GRS`, `Standard_GZRS`.
-        :param pulumi.Input[_builtins.int] retention_days: Days for which deleted data can be restored.
+        :param pulumi.Input[_builtins.int] retention_days: Number of days for which deleted data can be restored.
         """
         if name is not None:
             pulumi.set(__self__, "name", name)
@@ -1869,7 +1869,7 @@ class AksStorageArgs:
         """
         Unique across Azure; by default derived from the subscription and the resource group.
 
-        It takes 3 to 24 of a-z and 0-9.
+        It takes 3 to 24 characters from a-z and 0-9.
         """
         return pulumi.get(self, "name")
 
@@ -1881,7 +1881,7 @@ class AksStorageArgs:
     @pulumi.getter
     def redundancy(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Number and location of the data's copies.
+        How many copies of the data Azure keeps, and where.
 
         One of `Standard_LRS`, `Standard_ZRS`, `Standard_GRS`, `Standard_GZRS`.
         """
@@ -1895,7 +1895,7 @@ class AksStorageArgs:
     @pulumi.getter(name="retentionDays")
     def retention_days(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Days for which deleted data can be restored.
+        Number of days for which deleted data can be restored.
         """
         return pulumi.get(self, "retention_days")
 
@@ -1921,11 +1921,11 @@ class AksSystemPoolArgsDict(TypedDict):
     """
     Size of each node.
 
-    It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
+    It takes a virtual machine size, such as Standard_NC4as_T4_v3.
     """
     zones: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]]
     """
-    Zones of the region that the nodes are spread over.
+    Availability zones to spread the nodes over.
     """
 
 @pulumi.input_type
@@ -1942,8 +1942,8 @@ class AksSystemPoolArgs:
         :param pulumi.Input['AksOsDiskArgs'] os_disk: Disk of each node.
         :param pulumi.Input[_builtins.str] size: Size of each node.
                
-               It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] zones: Zones of the region that the nodes are spread over.
+               It takes a virtual machine size, such as Standard_NC4as_T4_v3.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] zones: Availability zones to spread the nodes over.
         """
         if max_nodes is not None:
             pulumi.set(__self__, "max_nodes", max_nodes)
@@ -1998,7 +1998,7 @@ class AksSystemPoolArgs:
         """
         Size of each node.
 
-        It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
+        It takes a virtual machine size, such as Standard_NC4as_T4_v3.
         """
         return pulumi.get(self, "size")
 
@@ -2010,7 +2010,7 @@ class AksSystemPoolArgs:
     @pulumi.getter
     def zones(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
         """
-        Zones of the region that the nodes are spread over.
+        Availability zones to spread the nodes over.
         """
         return pulumi.get(self, "zones")
 
@@ -2034,7 +2034,7 @@ class AksTaintArgsDict(TypedDict):
     """
     The taint's value.
 
-    It takes at most 63 letters, digits, -, _ and ., a letter or digit first and last.
+    It takes at most 63 letters, digits, -, _ and ., starting and ending with a letter or digit.
     """
 
 @pulumi.input_type
@@ -2050,7 +2050,7 @@ class AksTaintArgs:
                One of `NoSchedule`, `PreferNoSchedule`, `NoExecute`.
         :param pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]] value: The taint's value.
                
-               It takes at most 63 letters, digits, -, _ and ., a letter or digit first and last.
+               It takes at most 63 letters, digits, -, _ and ., starting and ending with a letter or digit.
         """
         pulumi.set(__self__, "key", key)
         if effect is not None:
@@ -2090,7 +2090,7 @@ class AksTaintArgs:
         """
         The taint's value.
 
-        It takes at most 63 letters, digits, -, _ and ., a letter or digit first and last.
+        It takes at most 63 letters, digits, -, _ and ., starting and ending with a letter or digit.
         """
         return pulumi.get(self, "value")
 
@@ -2112,13 +2112,13 @@ class AzureStackClusterArgsDict(TypedDict):
     """
     location: pulumi.Input[_builtins.str]
     """
-    The Azure Local instance's region in Azure; with its own control plane, the region's name there.
+    The Azure Local instance's region in Azure or, with `disconnected`, the region's name in its own control plane.
 
     It takes a region as `az account list-locations` names it, such as westeurope.
     """
     logical_network: pulumi.Input[Union[_builtins.str, 'AzureStackLogicalNetworkArgsDict']]
     """
-    The network of the cluster's machines: the ID of an existing one, or the properties of a new one.
+    The network for the cluster's machines: the ID of an existing one, or the properties of a new one.
     """
     registry: pulumi.Input['AzureStackRegistryArgsDict']
     """
@@ -2128,7 +2128,7 @@ class AzureStackClusterArgsDict(TypedDict):
     """
     Public key for logging in to the machines.
 
-    It takes the line of an RSA public key, as in ~/.ssh/id_rsa.pub: ssh-rsa AAAA….
+    It takes an RSA public key on one line, as in ~/.ssh/id_rsa.pub: ssh-rsa AAAA….
     """
     subscription: pulumi.Input[_builtins.str]
     """
@@ -2138,7 +2138,7 @@ class AzureStackClusterArgsDict(TypedDict):
     """
     admin_kubeconfig: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Use the cluster's local administrator, who is not in Entra.
+    Use the cluster's local administrator account, which is not in Entra.
     """
     control_plane: NotRequired[pulumi.Input[Optional['AzureStackControlPlaneArgsDict']]]
     """
@@ -2162,13 +2162,13 @@ class AzureStackClusterArgsDict(TypedDict):
     """
     kubernetes_version: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Kubernetes version; by default the instance's newest.
+    Kubernetes version; by default the newest that the instance supports.
 
     It takes a version such as 1.31.5.
     """
     login: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The kubelogin login method, wherever the kubeconfig is used.
+    The kubelogin login method, used wherever the kubeconfig is used.
 
     One of `azurecli`, `workloadidentity`, `spn`, `msi`.
     """
@@ -2176,7 +2176,7 @@ class AzureStackClusterArgsDict(TypedDict):
     """
     The cluster's name, from which other names are derived.
 
-    It takes at most 40 of a-z, 0-9 and -, beginning with a letter and ending with no -.
+    It takes at most 40 characters from a-z, 0-9 and -, starting with a letter and not ending with -.
     """
     pods: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
@@ -2186,17 +2186,17 @@ class AzureStackClusterArgsDict(TypedDict):
     """
     production: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Whether resources with data are protected from deletion.
+    Protect resources that hold data from deletion.
     """
     resource_group: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
     An existing group; by default `slipway-<name>` is created.
 
-    It takes 2 to 74 letters, digits, and -_(). with no . first or last.
+    It takes 2 to 74 letters, digits and -_(). that do not start or end with a period.
     """
     ssh_from: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]]
     """
-    Addresses that may log in; by default all that can reach the machines.
+    Addresses allowed to log in; by default all that can reach the machines.
     """
     system: NotRequired[pulumi.Input[Optional['AzureStackSystemPoolArgsDict']]]
     """
@@ -2210,7 +2210,7 @@ class AzureStackClusterArgsDict(TypedDict):
     """
     tenant: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The subscription's Entra tenant; a login to another one is refused. By default the login's.
+    The subscription's Entra tenant, by default the login's. A login to a different tenant is refused.
 
     It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
     """
@@ -2246,45 +2246,45 @@ class AzureStackClusterArgs:
                
                It takes the ID that `az customlocation show --query id` prints: /subscriptions/…/providers/Microsoft.ExtendedLocation/customLocations/….
         :param pulumi.Input[_builtins.str] kind: The kind of cluster.
-        :param pulumi.Input[_builtins.str] location: The Azure Local instance's region in Azure; with its own control plane, the region's name there.
+        :param pulumi.Input[_builtins.str] location: The Azure Local instance's region in Azure or, with `disconnected`, the region's name in its own control plane.
                
                It takes a region as `az account list-locations` names it, such as westeurope.
-        :param pulumi.Input[Union[_builtins.str, 'AzureStackLogicalNetworkArgs']] logical_network: The network of the cluster's machines: the ID of an existing one, or the properties of a new one.
+        :param pulumi.Input[Union[_builtins.str, 'AzureStackLogicalNetworkArgs']] logical_network: The network for the cluster's machines: the ID of an existing one, or the properties of a new one.
         :param pulumi.Input['AzureStackRegistryArgs'] registry: The private registry for all images.
         :param pulumi.Input[_builtins.str] ssh_key: Public key for logging in to the machines.
                
-               It takes the line of an RSA public key, as in ~/.ssh/id_rsa.pub: ssh-rsa AAAA….
+               It takes an RSA public key on one line, as in ~/.ssh/id_rsa.pub: ssh-rsa AAAA….
         :param pulumi.Input[_builtins.str] subscription: The subscription of the Azure Local instance.
                
                It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
-        :param pulumi.Input[_builtins.bool] admin_kubeconfig: Use the cluster's local administrator, who is not in Entra.
+        :param pulumi.Input[_builtins.bool] admin_kubeconfig: Use the cluster's local administrator account, which is not in Entra.
         :param pulumi.Input['AzureStackControlPlaneArgs'] control_plane: The machines that run the API server.
         :param pulumi.Input['AzureStackDisconnectedArgs'] disconnected: Operation without internet access, with a separate control plane.
         :param pulumi.Input['AzureStackEntraArgs'] entra: Access through Microsoft Entra ID.
         :param pulumi.Input['AzureStackLocalGpuNodesArgs'] gpu: Nodes with GPUs; by default none.
         :param pulumi.Input['AzureStackImagesArgs'] images: Prebuilt images that the nodes can pull.
-        :param pulumi.Input[_builtins.str] kubernetes_version: Kubernetes version; by default the instance's newest.
+        :param pulumi.Input[_builtins.str] kubernetes_version: Kubernetes version; by default the newest that the instance supports.
                
                It takes a version such as 1.31.5.
-        :param pulumi.Input[_builtins.str] login: The kubelogin login method, wherever the kubeconfig is used.
+        :param pulumi.Input[_builtins.str] login: The kubelogin login method, used wherever the kubeconfig is used.
                
                One of `azurecli`, `workloadidentity`, `spn`, `msi`.
         :param pulumi.Input[_builtins.str] name: The cluster's name, from which other names are derived.
                
-               It takes at most 40 of a-z, 0-9 and -, beginning with a letter and ending with no -.
+               It takes at most 40 characters from a-z, 0-9 and -, starting with a letter and not ending with -.
         :param pulumi.Input[_builtins.str] pods: The address range for pods, outside the network.
                
                It takes an IPv4 network in CIDR notation, such as 10.20.0.0/24.
-        :param pulumi.Input[_builtins.bool] production: Whether resources with data are protected from deletion.
+        :param pulumi.Input[_builtins.bool] production: Protect resources that hold data from deletion.
         :param pulumi.Input[_builtins.str] resource_group: An existing group; by default `slipway-<name>` is created.
                
-               It takes 2 to 74 letters, digits, and -_(). with no . first or last.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] ssh_from: Addresses that may log in; by default all that can reach the machines.
+               It takes 2 to 74 letters, digits and -_(). that do not start or end with a period.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] ssh_from: Addresses allowed to log in; by default all that can reach the machines.
         :param pulumi.Input['AzureStackSystemPoolArgs'] system: The nodes for the cluster's own pods, and for jobs without GPUs.
         :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] tags: Tags for all resources that support them, in addition to Slipway's.
                
                It takes at most 48 tags.
-        :param pulumi.Input[_builtins.str] tenant: The subscription's Entra tenant; a login to another one is refused. By default the login's.
+        :param pulumi.Input[_builtins.str] tenant: The subscription's Entra tenant, by default the login's. A login to a different tenant is refused.
                
                It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
         """
@@ -2358,7 +2358,7 @@ class AzureStackClusterArgs:
     @pulumi.getter
     def location(self) -> pulumi.Input[_builtins.str]:
         """
-        The Azure Local instance's region in Azure; with its own control plane, the region's name there.
+        The Azure Local instance's region in Azure or, with `disconnected`, the region's name in its own control plane.
 
         It takes a region as `az account list-locations` names it, such as westeurope.
         """
@@ -2372,7 +2372,7 @@ class AzureStackClusterArgs:
     @pulumi.getter(name="logicalNetwork")
     def logical_network(self) -> pulumi.Input[Union[_builtins.str, 'AzureStackLogicalNetworkArgs']]:
         """
-        The network of the cluster's machines: the ID of an existing one, or the properties of a new one.
+        The network for the cluster's machines: the ID of an existing one, or the properties of a new one.
         """
         return pulumi.get(self, "logical_network")
 
@@ -2398,7 +2398,7 @@ class AzureStackClusterArgs:
         """
         Public key for logging in to the machines.
 
-        It takes the line of an RSA public key, as in ~/.ssh/id_rsa.pub: ssh-rsa AAAA….
+        It takes an RSA public key on one line, as in ~/.ssh/id_rsa.pub: ssh-rsa AAAA….
         """
         return pulumi.get(self, "ssh_key")
 
@@ -2424,7 +2424,7 @@ class AzureStackClusterArgs:
     @pulumi.getter(name="adminKubeconfig")
     def admin_kubeconfig(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Use the cluster's local administrator, who is not in Entra.
+        Use the cluster's local administrator account, which is not in Entra.
         """
         return pulumi.get(self, "admin_kubeconfig")
 
@@ -2496,7 +2496,7 @@ class AzureStackClusterArgs:
     @pulumi.getter(name="kubernetesVersion")
     def kubernetes_version(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Kubernetes version; by default the instance's newest.
+        Kubernetes version; by default the newest that the instance supports.
 
         It takes a version such as 1.31.5.
         """
@@ -2510,7 +2510,7 @@ class AzureStackClusterArgs:
     @pulumi.getter
     def login(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The kubelogin login method, wherever the kubeconfig is used.
+        The kubelogin login method, used wherever the kubeconfig is used.
 
         One of `azurecli`, `workloadidentity`, `spn`, `msi`.
         """
@@ -2526,7 +2526,7 @@ class AzureStackClusterArgs:
         """
         The cluster's name, from which other names are derived.
 
-        It takes at most 40 of a-z, 0-9 and -, beginning with a letter and ending with no -.
+        It takes at most 40 characters from a-z, 0-9 and -, starting with a letter and not ending with -.
         """
         return pulumi.get(self, "name")
 
@@ -2552,7 +2552,7 @@ class AzureStackClusterArgs:
     @pulumi.getter
     def production(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether resources with data are protected from deletion.
+        Protect resources that hold data from deletion.
         """
         return pulumi.get(self, "production")
 
@@ -2566,7 +2566,7 @@ class AzureStackClusterArgs:
         """
         An existing group; by default `slipway-<name>` is created.
 
-        It takes 2 to 74 letters, digits, and -_(). with no . first or last.
+        It takes 2 to 74 letters, digits and -_(). that do not start or end with a period.
         """
         return pulumi.get(self, "resource_group")
 
@@ -2578,7 +2578,7 @@ class AzureStackClusterArgs:
     @pulumi.getter(name="sshFrom")
     def ssh_from(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
         """
-        Addresses that may log in; by default all that can reach the machines.
+        Addresses allowed to log in; by default all that can reach the machines.
         """
         return pulumi.get(self, "ssh_from")
 
@@ -2616,7 +2616,7 @@ class AzureStackClusterArgs:
     @pulumi.getter
     def tenant(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The subscription's Entra tenant; a login to another one is refused. By default the login's.
+        The subscription's Entra tenant, by default the login's. A login to a different tenant is refused.
 
         It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
         """
@@ -2630,13 +2630,13 @@ class AzureStackClusterArgs:
 class AzureStackControlPlaneArgsDict(TypedDict):
     address: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Permanent address for the API server, in the logical network but outside its pool. By default AKS chooses one.
+    Static IP address for the API server, in the logical network but outside the network's pool; by default AKS chooses one.
 
     It takes an IPv4 address, such as 10.20.0.10.
     """
     nodes: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    Number of machines; with 3 or 5, one may fail.
+    Number of machines; 3 or 5 machines tolerate the failure of one.
 
     One of `1`, `3`, `5`.
     """
@@ -2644,7 +2644,7 @@ class AzureStackControlPlaneArgsDict(TypedDict):
     """
     Size of each machine.
 
-    It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
+    It takes a virtual machine size, such as Standard_NC4as_T4_v3.
     """
 
 @pulumi.input_type
@@ -2654,15 +2654,15 @@ class AzureStackControlPlaneArgs:
                  nodes: pulumi.Input[Optional[_builtins.int]] = None,
                  size: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[_builtins.str] address: Permanent address for the API server, in the logical network but outside its pool. By default AKS chooses one.
+        :param pulumi.Input[_builtins.str] address: Static IP address for the API server, in the logical network but outside the network's pool; by default AKS chooses one.
                
                It takes an IPv4 address, such as 10.20.0.10.
-        :param pulumi.Input[_builtins.int] nodes: Number of machines; with 3 or 5, one may fail.
+        :param pulumi.Input[_builtins.int] nodes: Number of machines; 3 or 5 machines tolerate the failure of one.
                
                One of `1`, `3`, `5`.
         :param pulumi.Input[_builtins.str] size: Size of each machine.
                
-               It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
+               It takes a virtual machine size, such as Standard_NC4as_T4_v3.
         """
         if address is not None:
             pulumi.set(__self__, "address", address)
@@ -2675,7 +2675,7 @@ class AzureStackControlPlaneArgs:
     @pulumi.getter
     def address(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Permanent address for the API server, in the logical network but outside its pool. By default AKS chooses one.
+        Static IP address for the API server, in the logical network but outside the network's pool; by default AKS chooses one.
 
         It takes an IPv4 address, such as 10.20.0.10.
         """
@@ -2689,7 +2689,7 @@ class AzureStackControlPlaneArgs:
     @pulumi.getter
     def nodes(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Number of machines; with 3 or 5, one may fail.
+        Number of machines; 3 or 5 machines tolerate the failure of one.
 
         One of `1`, `3`, `5`.
         """
@@ -2705,7 +2705,7 @@ class AzureStackControlPlaneArgs:
         """
         Size of each machine.
 
-        It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
+        It takes a virtual machine size, such as Standard_NC4as_T4_v3.
         """
         return pulumi.get(self, "size")
 
@@ -2717,9 +2717,9 @@ class AzureStackControlPlaneArgs:
 class AzureStackDisconnectedArgsDict(TypedDict):
     control_plane: pulumi.Input[_builtins.str]
     """
-    The host name of its resource manager.
+    Host name of this control plane's resource manager.
 
-    It takes a host name with no https:// before it, such as armmanagement.autonomous.cloud.private.
+    It takes a host name without https://, such as armmanagement.autonomous.cloud.private.
     """
 
 @pulumi.input_type
@@ -2727,9 +2727,9 @@ class AzureStackDisconnectedArgs:
     def __init__(__self__, *,
                  control_plane: pulumi.Input[_builtins.str]):
         """
-        :param pulumi.Input[_builtins.str] control_plane: The host name of its resource manager.
+        :param pulumi.Input[_builtins.str] control_plane: Host name of this control plane's resource manager.
                
-               It takes a host name with no https:// before it, such as armmanagement.autonomous.cloud.private.
+               It takes a host name without https://, such as armmanagement.autonomous.cloud.private.
         """
         pulumi.set(__self__, "control_plane", control_plane)
 
@@ -2737,9 +2737,9 @@ class AzureStackDisconnectedArgs:
     @pulumi.getter(name="controlPlane")
     def control_plane(self) -> pulumi.Input[_builtins.str]:
         """
-        The host name of its resource manager.
+        Host name of this control plane's resource manager.
 
-        It takes a host name with no https:// before it, such as armmanagement.autonomous.cloud.private.
+        It takes a host name without https://, such as armmanagement.autonomous.cloud.private.
         """
         return pulumi.get(self, "control_plane")
 
@@ -2755,7 +2755,7 @@ class AzureStackEntraArgsDict(TypedDict):
     """
     azure_rbac: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Also use Azure role assignments; this can't be changed later.
+    Also apply Azure role assignments; this can't be changed later.
     """
     tenant: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
@@ -2772,7 +2772,7 @@ class AzureStackEntraArgs:
                  tenant: pulumi.Input[Optional[_builtins.str]] = None):
         """
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] admin_groups: Object IDs of the groups whose members are administrators.
-        :param pulumi.Input[_builtins.bool] azure_rbac: Also use Azure role assignments; this can't be changed later.
+        :param pulumi.Input[_builtins.bool] azure_rbac: Also apply Azure role assignments; this can't be changed later.
         :param pulumi.Input[_builtins.str] tenant: Entra tenant; by default the subscription's.
                
                It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
@@ -2799,7 +2799,7 @@ class AzureStackEntraArgs:
     @pulumi.getter(name="azureRbac")
     def azure_rbac(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Also use Azure role assignments; this can't be changed later.
+        Also apply Azure role assignments; this can't be changed later.
         """
         return pulumi.get(self, "azure_rbac")
 
@@ -2825,19 +2825,19 @@ class AzureStackEntraArgs:
 class AzureStackImagesArgsDict(TypedDict):
     mlflow: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The tracking server's image, if the stack installs it.
+    The tracking server's image, if the stack installs the server.
 
     It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
     """
     postgres: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The image for the tracking server's PostgreSQL, in the same case.
+    The image for the tracking server's PostgreSQL database.
 
     It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
     """
     tcp_wait: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The image for the container that waits for a job's master, in the same case.
+    The image for the operator's init container, which waits for a job's master.
 
     It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
     """
@@ -2849,13 +2849,13 @@ class AzureStackImagesArgsDict(TypedDict):
     """
     trainer_cuda: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The same for jobs with GPUs.
+    The image for jobs with GPUs that do not set one.
 
     It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
     """
     training_operator: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The training operator's image, if the stack installs it.
+    The training operator's image, if the stack installs the operator.
 
     It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
     """
@@ -2870,22 +2870,22 @@ class AzureStackImagesArgs:
                  trainer_cuda: pulumi.Input[Optional[_builtins.str]] = None,
                  training_operator: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[_builtins.str] mlflow: The tracking server's image, if the stack installs it.
+        :param pulumi.Input[_builtins.str] mlflow: The tracking server's image, if the stack installs the server.
                
                It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
-        :param pulumi.Input[_builtins.str] postgres: The image for the tracking server's PostgreSQL, in the same case.
+        :param pulumi.Input[_builtins.str] postgres: The image for the tracking server's PostgreSQL database.
                
                It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
-        :param pulumi.Input[_builtins.str] tcp_wait: The image for the container that waits for a job's master, in the same case.
+        :param pulumi.Input[_builtins.str] tcp_wait: The image for the operator's init container, which waits for a job's master.
                
                It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         :param pulumi.Input[_builtins.str] trainer: The image for jobs that do not set one.
                
                It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
-        :param pulumi.Input[_builtins.str] trainer_cuda: The same for jobs with GPUs.
+        :param pulumi.Input[_builtins.str] trainer_cuda: The image for jobs with GPUs that do not set one.
                
                It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
-        :param pulumi.Input[_builtins.str] training_operator: The training operator's image, if the stack installs it.
+        :param pulumi.Input[_builtins.str] training_operator: The training operator's image, if the stack installs the operator.
                
                It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         """
@@ -2906,7 +2906,7 @@ class AzureStackImagesArgs:
     @pulumi.getter
     def mlflow(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The tracking server's image, if the stack installs it.
+        The tracking server's image, if the stack installs the server.
 
         It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         """
@@ -2920,7 +2920,7 @@ class AzureStackImagesArgs:
     @pulumi.getter
     def postgres(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The image for the tracking server's PostgreSQL, in the same case.
+        The image for the tracking server's PostgreSQL database.
 
         It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         """
@@ -2934,7 +2934,7 @@ class AzureStackImagesArgs:
     @pulumi.getter(name="tcpWait")
     def tcp_wait(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The image for the container that waits for a job's master, in the same case.
+        The image for the operator's init container, which waits for a job's master.
 
         It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         """
@@ -2962,7 +2962,7 @@ class AzureStackImagesArgs:
     @pulumi.getter(name="trainerCuda")
     def trainer_cuda(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The same for jobs with GPUs.
+        The image for jobs with GPUs that do not set one.
 
         It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         """
@@ -2976,7 +2976,7 @@ class AzureStackImagesArgs:
     @pulumi.getter(name="trainingOperator")
     def training_operator(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The training operator's image, if the stack installs it.
+        The training operator's image, if the stack installs the operator.
 
         It takes an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:….
         """
@@ -2992,11 +2992,11 @@ class AzureStackLocalGpuNodesArgsDict(TypedDict):
     """
     Size of each node.
 
-    It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
+    It takes a virtual machine size, such as Standard_NC4as_T4_v3.
     """
     gpus_per_node: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    `nvidia.com/gpu` per node, if its size is not in clusters/azure/sizes.yaml.
+    GPUs per node, if its size is not listed in clusters/azure/sizes.yaml.
     """
     labels: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]]]]]]
     """
@@ -3006,13 +3006,13 @@ class AzureStackLocalGpuNodesArgsDict(TypedDict):
     """
     Maximum number of nodes; if above `min_nodes`, the pool is autoscaled.
 
-    It takes a whole number from 1 to 64: AKS on Azure Local has no empty node pools.
+    It takes a whole number from 1 to 64, as AKS on Azure Local does not allow empty node pools.
     """
     min_nodes: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    Minimum number of nodes; at least one, as empty pools are not possible here.
+    Minimum number of nodes; at least one, as AKS does not allow empty pools here.
 
-    It takes a whole number from 1 to 64: AKS on Azure Local has no empty node pools.
+    It takes a whole number from 1 to 64, as AKS on Azure Local does not allow empty node pools.
     """
     taints: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input['AzureStackTaintArgsDict']]]]]
     """
@@ -3031,15 +3031,15 @@ class AzureStackLocalGpuNodesArgs:
         """
         :param pulumi.Input[_builtins.str] size: Size of each node.
                
-               It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
-        :param pulumi.Input[_builtins.int] gpus_per_node: `nvidia.com/gpu` per node, if its size is not in clusters/azure/sizes.yaml.
+               It takes a virtual machine size, such as Standard_NC4as_T4_v3.
+        :param pulumi.Input[_builtins.int] gpus_per_node: GPUs per node, if its size is not listed in clusters/azure/sizes.yaml.
         :param pulumi.Input[Mapping[str, pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]]]] labels: Labels in addition to Slipway's.
         :param pulumi.Input[_builtins.int] max_nodes: Maximum number of nodes; if above `min_nodes`, the pool is autoscaled.
                
-               It takes a whole number from 1 to 64: AKS on Azure Local has no empty node pools.
-        :param pulumi.Input[_builtins.int] min_nodes: Minimum number of nodes; at least one, as empty pools are not possible here.
+               It takes a whole number from 1 to 64, as AKS on Azure Local does not allow empty node pools.
+        :param pulumi.Input[_builtins.int] min_nodes: Minimum number of nodes; at least one, as AKS does not allow empty pools here.
                
-               It takes a whole number from 1 to 64: AKS on Azure Local has no empty node pools.
+               It takes a whole number from 1 to 64, as AKS on Azure Local does not allow empty node pools.
         :param pulumi.Input[Sequence[pulumi.Input['AzureStackTaintArgs']]] taints: Taints that repel other pods.
         """
         pulumi.set(__self__, "size", size)
@@ -3060,7 +3060,7 @@ class AzureStackLocalGpuNodesArgs:
         """
         Size of each node.
 
-        It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
+        It takes a virtual machine size, such as Standard_NC4as_T4_v3.
         """
         return pulumi.get(self, "size")
 
@@ -3072,7 +3072,7 @@ class AzureStackLocalGpuNodesArgs:
     @pulumi.getter(name="gpusPerNode")
     def gpus_per_node(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        `nvidia.com/gpu` per node, if its size is not in clusters/azure/sizes.yaml.
+        GPUs per node, if its size is not listed in clusters/azure/sizes.yaml.
         """
         return pulumi.get(self, "gpus_per_node")
 
@@ -3098,7 +3098,7 @@ class AzureStackLocalGpuNodesArgs:
         """
         Maximum number of nodes; if above `min_nodes`, the pool is autoscaled.
 
-        It takes a whole number from 1 to 64: AKS on Azure Local has no empty node pools.
+        It takes a whole number from 1 to 64, as AKS on Azure Local does not allow empty node pools.
         """
         return pulumi.get(self, "max_nodes")
 
@@ -3110,9 +3110,9 @@ class AzureStackLocalGpuNodesArgs:
     @pulumi.getter(name="minNodes")
     def min_nodes(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Minimum number of nodes; at least one, as empty pools are not possible here.
+        Minimum number of nodes; at least one, as AKS does not allow empty pools here.
 
-        It takes a whole number from 1 to 64: AKS on Azure Local has no empty node pools.
+        It takes a whole number from 1 to 64, as AKS on Azure Local does not allow empty node pools.
         """
         return pulumi.get(self, "min_nodes")
 
@@ -3146,13 +3146,13 @@ class AzureStackLogicalNetworkArgsDict(TypedDict):
     """
     pool_end: pulumi.Input[_builtins.str]
     """
-    The last address for machines.
+    The last address in the pool for machines.
 
     It takes an IPv4 address, such as 10.20.0.10.
     """
     pool_start: pulumi.Input[_builtins.str]
     """
-    The first address for machines.
+    The first address in the pool for machines.
 
     It takes an IPv4 address, such as 10.20.0.10.
     """
@@ -3164,7 +3164,7 @@ class AzureStackLogicalNetworkArgsDict(TypedDict):
     """
     vm_switch: pulumi.Input[_builtins.str]
     """
-    The hosts' virtual switch: `Get-VMSwitch`.
+    Name of the hosts' virtual switch, which `Get-VMSwitch` lists.
 
     It takes a virtual switch's name.
     """
@@ -3188,16 +3188,16 @@ class AzureStackLogicalNetworkArgs:
         :param pulumi.Input[_builtins.str] gateway: The gateway's address in the network.
                
                It takes an IPv4 address, such as 10.20.0.10.
-        :param pulumi.Input[_builtins.str] pool_end: The last address for machines.
+        :param pulumi.Input[_builtins.str] pool_end: The last address in the pool for machines.
                
                It takes an IPv4 address, such as 10.20.0.10.
-        :param pulumi.Input[_builtins.str] pool_start: The first address for machines.
+        :param pulumi.Input[_builtins.str] pool_start: The first address in the pool for machines.
                
                It takes an IPv4 address, such as 10.20.0.10.
         :param pulumi.Input[_builtins.str] prefix: The network's address range.
                
                It takes an IPv4 network in CIDR notation, such as 10.20.0.0/24.
-        :param pulumi.Input[_builtins.str] vm_switch: The hosts' virtual switch: `Get-VMSwitch`.
+        :param pulumi.Input[_builtins.str] vm_switch: Name of the hosts' virtual switch, which `Get-VMSwitch` lists.
                
                It takes a virtual switch's name.
         :param pulumi.Input[_builtins.int] vlan: The VLAN ID; 0 for none.
@@ -3241,7 +3241,7 @@ class AzureStackLogicalNetworkArgs:
     @pulumi.getter(name="poolEnd")
     def pool_end(self) -> pulumi.Input[_builtins.str]:
         """
-        The last address for machines.
+        The last address in the pool for machines.
 
         It takes an IPv4 address, such as 10.20.0.10.
         """
@@ -3255,7 +3255,7 @@ class AzureStackLogicalNetworkArgs:
     @pulumi.getter(name="poolStart")
     def pool_start(self) -> pulumi.Input[_builtins.str]:
         """
-        The first address for machines.
+        The first address in the pool for machines.
 
         It takes an IPv4 address, such as 10.20.0.10.
         """
@@ -3283,7 +3283,7 @@ class AzureStackLogicalNetworkArgs:
     @pulumi.getter(name="vmSwitch")
     def vm_switch(self) -> pulumi.Input[_builtins.str]:
         """
-        The hosts' virtual switch: `Get-VMSwitch`.
+        Name of the hosts' virtual switch, which `Get-VMSwitch` lists.
 
         It takes a virtual switch's name.
         """
@@ -3309,19 +3309,19 @@ class AzureStackLogicalNetworkArgs:
 class AzureStackRegistryArgsDict(TypedDict):
     server: pulumi.Input[_builtins.str]
     """
-    The registry's address, with a path.
+    The registry's address, optionally with a path.
 
-    It takes a registry's host, with a port and a path in it where it has them, and no https:// in front: registry.example.com:5000/team.
+    It takes a registry's host, optionally with a port and a path, and without https://, such as registry.example.com:5000/team.
     """
     credentials: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    A docker config.json. Only its entry for this server is used: to push, and as a Secret for the nodes to pull. By default a push uses docker's or podman's login, and the nodes get no Secret.
+    Path of a docker config.json. Its entry for this server is used to push and, in a Secret, for the nodes to pull. By default, pushes use docker's or podman's login, and nodes get no Secret.
 
-    It takes a path that begins with / or ~/, of a docker config.json, such as ~/.docker/config.json.
+    It takes the path of a docker config.json, starting with / or ~/, such as ~/.docker/config.json.
     """
     mirrors: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]]
     """
-    Copies of public images: each public reference, and the private one.
+    Copies of public images: a map from public to private references.
     """
 
 @pulumi.input_type
@@ -3331,13 +3331,13 @@ class AzureStackRegistryArgs:
                  credentials: pulumi.Input[Optional[_builtins.str]] = None,
                  mirrors: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]] = None):
         """
-        :param pulumi.Input[_builtins.str] server: The registry's address, with a path.
+        :param pulumi.Input[_builtins.str] server: The registry's address, optionally with a path.
                
-               It takes a registry's host, with a port and a path in it where it has them, and no https:// in front: registry.example.com:5000/team.
-        :param pulumi.Input[_builtins.str] credentials: A docker config.json. Only its entry for this server is used: to push, and as a Secret for the nodes to pull. By default a push uses docker's or podman's login, and the nodes get no Secret.
+               It takes a registry's host, optionally with a port and a path, and without https://, such as registry.example.com:5000/team.
+        :param pulumi.Input[_builtins.str] credentials: Path of a docker config.json. Its entry for this server is used to push and, in a Secret, for the nodes to pull. By default, pushes use docker's or podman's login, and nodes get no Secret.
                
-               It takes a path that begins with / or ~/, of a docker config.json, such as ~/.docker/config.json.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] mirrors: Copies of public images: each public reference, and the private one.
+               It takes the path of a docker config.json, starting with / or ~/, such as ~/.docker/config.json.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] mirrors: Copies of public images: a map from public to private references.
         """
         pulumi.set(__self__, "server", server)
         if credentials is not None:
@@ -3349,9 +3349,9 @@ class AzureStackRegistryArgs:
     @pulumi.getter
     def server(self) -> pulumi.Input[_builtins.str]:
         """
-        The registry's address, with a path.
+        The registry's address, optionally with a path.
 
-        It takes a registry's host, with a port and a path in it where it has them, and no https:// in front: registry.example.com:5000/team.
+        It takes a registry's host, optionally with a port and a path, and without https://, such as registry.example.com:5000/team.
         """
         return pulumi.get(self, "server")
 
@@ -3363,9 +3363,9 @@ class AzureStackRegistryArgs:
     @pulumi.getter
     def credentials(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        A docker config.json. Only its entry for this server is used: to push, and as a Secret for the nodes to pull. By default a push uses docker's or podman's login, and the nodes get no Secret.
+        Path of a docker config.json. Its entry for this server is used to push and, in a Secret, for the nodes to pull. By default, pushes use docker's or podman's login, and nodes get no Secret.
 
-        It takes a path that begins with / or ~/, of a docker config.json, such as ~/.docker/config.json.
+        It takes the path of a docker config.json, starting with / or ~/, such as ~/.docker/config.json.
         """
         return pulumi.get(self, "credentials")
 
@@ -3377,7 +3377,7 @@ class AzureStackRegistryArgs:
     @pulumi.getter
     def mirrors(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Copies of public images: each public reference, and the private one.
+        Copies of public images: a map from public to private references.
         """
         return pulumi.get(self, "mirrors")
 
@@ -3391,13 +3391,13 @@ class AzureStackSystemPoolArgsDict(TypedDict):
     """
     Number of nodes.
 
-    It takes a whole number from 1 to 64: AKS on Azure Local has no empty node pools.
+    It takes a whole number from 1 to 64, as AKS on Azure Local does not allow empty node pools.
     """
     size: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
     Size of each node.
 
-    It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
+    It takes a virtual machine size, such as Standard_NC4as_T4_v3.
     """
 
 @pulumi.input_type
@@ -3408,10 +3408,10 @@ class AzureStackSystemPoolArgs:
         """
         :param pulumi.Input[_builtins.int] nodes: Number of nodes.
                
-               It takes a whole number from 1 to 64: AKS on Azure Local has no empty node pools.
+               It takes a whole number from 1 to 64, as AKS on Azure Local does not allow empty node pools.
         :param pulumi.Input[_builtins.str] size: Size of each node.
                
-               It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
+               It takes a virtual machine size, such as Standard_NC4as_T4_v3.
         """
         if nodes is not None:
             pulumi.set(__self__, "nodes", nodes)
@@ -3424,7 +3424,7 @@ class AzureStackSystemPoolArgs:
         """
         Number of nodes.
 
-        It takes a whole number from 1 to 64: AKS on Azure Local has no empty node pools.
+        It takes a whole number from 1 to 64, as AKS on Azure Local does not allow empty node pools.
         """
         return pulumi.get(self, "nodes")
 
@@ -3438,7 +3438,7 @@ class AzureStackSystemPoolArgs:
         """
         Size of each node.
 
-        It takes a size of virtual machines, such as Standard_NC4as_T4_v3.
+        It takes a virtual machine size, such as Standard_NC4as_T4_v3.
         """
         return pulumi.get(self, "size")
 
@@ -3462,7 +3462,7 @@ class AzureStackTaintArgsDict(TypedDict):
     """
     The taint's value.
 
-    It takes at most 63 letters, digits, -, _ and ., a letter or digit first and last.
+    It takes at most 63 letters, digits, -, _ and ., starting and ending with a letter or digit.
     """
 
 @pulumi.input_type
@@ -3478,7 +3478,7 @@ class AzureStackTaintArgs:
                One of `NoSchedule`, `PreferNoSchedule`, `NoExecute`.
         :param pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]] value: The taint's value.
                
-               It takes at most 63 letters, digits, -, _ and ., a letter or digit first and last.
+               It takes at most 63 letters, digits, -, _ and ., starting and ending with a letter or digit.
         """
         pulumi.set(__self__, "key", key)
         if effect is not None:
@@ -3518,7 +3518,7 @@ class AzureStackTaintArgs:
         """
         The taint's value.
 
-        It takes at most 63 letters, digits, -, _ and ., a letter or digit first and last.
+        It takes at most 63 letters, digits, -, _ and ., starting and ending with a letter or digit.
         """
         return pulumi.get(self, "value")
 
@@ -3534,11 +3534,11 @@ class EmbeddedClusterArgsDict(TypedDict):
     """
     internet: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Whether jobs can reach the internet, but none of the machine's other networks.
+    Let jobs reach the internet, but not the machine's other networks.
     """
     name: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The cluster's name, which must be unique per user; by default the stack's.
+    The cluster's name, which must be unique per user; by default the stack's name.
 
     It takes a DNS label: at most 63 characters from a-z, 0-9 and -, not starting or ending with -.
     """
@@ -3551,8 +3551,8 @@ class EmbeddedClusterArgs:
                  name: pulumi.Input[Optional[_builtins.str]] = None):
         """
         :param pulumi.Input[_builtins.str] kind: The kind of cluster.
-        :param pulumi.Input[_builtins.bool] internet: Whether jobs can reach the internet, but none of the machine's other networks.
-        :param pulumi.Input[_builtins.str] name: The cluster's name, which must be unique per user; by default the stack's.
+        :param pulumi.Input[_builtins.bool] internet: Let jobs reach the internet, but not the machine's other networks.
+        :param pulumi.Input[_builtins.str] name: The cluster's name, which must be unique per user; by default the stack's name.
                
                It takes a DNS label: at most 63 characters from a-z, 0-9 and -, not starting or ending with -.
         """
@@ -3578,7 +3578,7 @@ class EmbeddedClusterArgs:
     @pulumi.getter
     def internet(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether jobs can reach the internet, but none of the machine's other networks.
+        Let jobs reach the internet, but not the machine's other networks.
         """
         return pulumi.get(self, "internet")
 
@@ -3590,7 +3590,7 @@ class EmbeddedClusterArgs:
     @pulumi.getter
     def name(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The cluster's name, which must be unique per user; by default the stack's.
+        The cluster's name, which must be unique per user; by default the stack's name.
 
         It takes a DNS label: at most 63 characters from a-z, 0-9 and -, not starting or ending with -.
         """
@@ -3696,7 +3696,7 @@ class JobArgsDict(TypedDict):
     """
     An existing image.
 
-    It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
+    It takes an image reference such as registry.example/team/train:1, optionally with a digest (@sha256:…).
     """
     inputs: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input['JobInputArgsDict']]]]]
     """
@@ -4014,7 +4014,7 @@ class JobArgs:
         :param pulumi.Input[_builtins.int] gpus: GPUs of each replica; with `nccl` as many as processes.
         :param pulumi.Input[_builtins.str] image: An existing image.
                
-               It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
+               It takes an image reference such as registry.example/team/train:1, optionally with a digest (@sha256:…).
         :param pulumi.Input[Mapping[str, pulumi.Input['JobInputArgs']]] inputs: Files of such jobs, by name: the `job` and its `artifact`.
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] keep: Patterns of files to keep, such as `*.pt` and `runs/**`, seen from the working directory.
         :param pulumi.Input[Mapping[str, pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]]]] labels: Additional labels of the job and its pods.
@@ -4485,7 +4485,7 @@ class JobArgs:
         """
         An existing image.
 
-        It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
+        It takes an image reference such as registry.example/team/train:1, optionally with a digest (@sha256:…).
         """
         return pulumi.get(self, "image")
 
@@ -5807,7 +5807,7 @@ class JobTolerationArgsDict(TypedDict):
     """
     The taint's value.
 
-    It takes at most 63 letters, digits, -, _ and ., a letter or digit first and last.
+    It takes at most 63 letters, digits, -, _ and ., starting and ending with a letter or digit.
     """
 
 @pulumi.input_type
@@ -5829,7 +5829,7 @@ class JobTolerationArgs:
         :param pulumi.Input[_builtins.int] toleration_seconds: Seconds that a pod stays on a node that gets a `NoExecute` taint; by default, forever.
         :param pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]] value: The taint's value.
                
-               It takes at most 63 letters, digits, -, _ and ., a letter or digit first and last.
+               It takes at most 63 letters, digits, -, _ and ., starting and ending with a letter or digit.
         """
         if effect is not None:
             pulumi.set(__self__, "effect", effect)
@@ -5900,7 +5900,7 @@ class JobTolerationArgs:
         """
         The taint's value.
 
-        It takes at most 63 letters, digits, -, _ and ., a letter or digit first and last.
+        It takes at most 63 letters, digits, -, _ and ., starting and ending with a letter or digit.
         """
         return pulumi.get(self, "value")
 
@@ -5914,7 +5914,7 @@ class JobVolumeArgsDict(TypedDict):
     """
     The directory's path in the container.
 
-    It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
+    It takes an absolute path such as /mnt/data, without a colon, `.` or `..` elements, or a trailing /.
     """
     claim: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
@@ -5930,7 +5930,7 @@ class JobVolumeArgsDict(TypedDict):
     """
     A directory on the node, which becomes a PersistentVolume and a claim.
 
-    It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
+    It takes an absolute path such as /mnt/data, without a colon, `.` or `..` elements, or a trailing /.
     """
     keep: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
@@ -5960,14 +5960,14 @@ class JobVolumeArgs:
         """
         :param pulumi.Input[_builtins.str] mount_path: The directory's path in the container.
                
-               It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
+               It takes an absolute path such as /mnt/data, without a colon, `.` or `..` elements, or a trailing /.
         :param pulumi.Input[_builtins.str] claim: The name of an existing PersistentVolumeClaim.
                
                It takes an object's name: a-z, 0-9, - and ., and none of - and . first or last.
         :param pulumi.Input[Union[_builtins.bool, _builtins.str]] empty_dir: A directory that starts empty and is deleted with its pod: `true`, or the maximum size.
         :param pulumi.Input[_builtins.str] host_path: A directory on the node, which becomes a PersistentVolume and a claim.
                
-               It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
+               It takes an absolute path such as /mnt/data, without a colon, `.` or `..` elements, or a trailing /.
         :param pulumi.Input[_builtins.bool] keep: Whether that claim and its files are kept when the job is removed; true by default.
         :param pulumi.Input[_builtins.bool] read_only: Whether it is mounted read-only.
         :param pulumi.Input[_builtins.str] size: The size of a new, empty claim with the cluster's default storage class.
@@ -5994,7 +5994,7 @@ class JobVolumeArgs:
         """
         The directory's path in the container.
 
-        It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
+        It takes an absolute path such as /mnt/data, without a colon, `.` or `..` elements, or a trailing /.
         """
         return pulumi.get(self, "mount_path")
 
@@ -6034,7 +6034,7 @@ class JobVolumeArgs:
         """
         A directory on the node, which becomes a PersistentVolume and a claim.
 
-        It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
+        It takes an absolute path such as /mnt/data, without a colon, `.` or `..` elements, or a trailing /.
         """
         return pulumi.get(self, "host_path")
 
@@ -6088,7 +6088,7 @@ class KindClusterArgsDict(TypedDict):
     """
     adopt: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Use an existing cluster of that name. It is never deleted.
+    Use an existing cluster with this name. It is never deleted.
     """
     control_planes: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
@@ -6100,9 +6100,9 @@ class KindClusterArgsDict(TypedDict):
     """
     image: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Image for the nodes, which determines the Kubernetes version; by default the one for kind's version.
+    Image for the nodes, which determines the Kubernetes version; by default kind's default image.
 
-    It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
+    It takes an image reference such as registry.example/team/train:1, optionally with a digest (@sha256:…).
     """
     mounts: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input['KindMountArgsDict']]]]]
     """
@@ -6124,7 +6124,7 @@ class KindClusterArgsDict(TypedDict):
     """
     workers: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    Number of worker nodes, which run the jobs; with 0, the control plane nodes do.
+    Number of worker nodes, which run the jobs; if 0, the control plane nodes do.
     """
 
 @pulumi.input_type
@@ -6141,22 +6141,22 @@ class KindClusterArgs:
                  workers: pulumi.Input[Optional[_builtins.int]] = None):
         """
         :param pulumi.Input[_builtins.str] kind: The kind of cluster.
-        :param pulumi.Input[_builtins.bool] adopt: Use an existing cluster of that name. It is never deleted.
+        :param pulumi.Input[_builtins.bool] adopt: Use an existing cluster with this name. It is never deleted.
         :param pulumi.Input[_builtins.int] control_planes: Number of control plane nodes.
                
                It takes 1, 3, 5, 7 or 9: more than half of them must agree, so an even number tolerates no more failures (https://etcd.io/docs/v3.6/faq/).
                
                One of `1`, `3`, `5`, `7`, `9`.
-        :param pulumi.Input[_builtins.str] image: Image for the nodes, which determines the Kubernetes version; by default the one for kind's version.
+        :param pulumi.Input[_builtins.str] image: Image for the nodes, which determines the Kubernetes version; by default kind's default image.
                
-               It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
+               It takes an image reference such as registry.example/team/train:1, optionally with a digest (@sha256:…).
         :param pulumi.Input[Sequence[pulumi.Input['KindMountArgs']]] mounts: Directories on this machine that are mounted in all nodes.
         :param pulumi.Input[_builtins.str] name: The cluster's name in kind; by default the stack's name, or slipway-kind for the stack `kind`.
                
                It takes at most 50 characters from a-z, 0-9 and -, not starting or ending with -.
         :param pulumi.Input[Sequence[pulumi.Input['KindPortMappingArgs']]] ports: Ports on this machine that are mapped to ports on the first node.
         :param pulumi.Input['KindReservedArgs'] reserved: Resources on each node that pods can't use.
-        :param pulumi.Input[_builtins.int] workers: Number of worker nodes, which run the jobs; with 0, the control plane nodes do.
+        :param pulumi.Input[_builtins.int] workers: Number of worker nodes, which run the jobs; if 0, the control plane nodes do.
         """
         pulumi.set(__self__, "kind", 'kind')
         if adopt is not None:
@@ -6192,7 +6192,7 @@ class KindClusterArgs:
     @pulumi.getter
     def adopt(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Use an existing cluster of that name. It is never deleted.
+        Use an existing cluster with this name. It is never deleted.
         """
         return pulumi.get(self, "adopt")
 
@@ -6220,9 +6220,9 @@ class KindClusterArgs:
     @pulumi.getter
     def image(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Image for the nodes, which determines the Kubernetes version; by default the one for kind's version.
+        Image for the nodes, which determines the Kubernetes version; by default kind's default image.
 
-        It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
+        It takes an image reference such as registry.example/team/train:1, optionally with a digest (@sha256:…).
         """
         return pulumi.get(self, "image")
 
@@ -6284,7 +6284,7 @@ class KindClusterArgs:
     @pulumi.getter
     def workers(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Number of worker nodes, which run the jobs; with 0, the control plane nodes do.
+        Number of worker nodes, which run the jobs; if 0, the control plane nodes do.
         """
         return pulumi.get(self, "workers")
 
@@ -6298,17 +6298,17 @@ class KindMountArgsDict(TypedDict):
     """
     Path on this machine.
 
-    It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
+    It takes an absolute path such as /mnt/data, without a colon, `.` or `..` elements, or a trailing /.
     """
     node: pulumi.Input[_builtins.str]
     """
     Path on the nodes.
 
-    It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
+    It takes an absolute path such as /mnt/data, without a colon, `.` or `..` elements, or a trailing /.
     """
     read_only: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Whether nodes are prevented from writing to it.
+    Prevent nodes from writing to the directory.
     """
 
 @pulumi.input_type
@@ -6320,11 +6320,11 @@ class KindMountArgs:
         """
         :param pulumi.Input[_builtins.str] host: Path on this machine.
                
-               It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
+               It takes an absolute path such as /mnt/data, without a colon, `.` or `..` elements, or a trailing /.
         :param pulumi.Input[_builtins.str] node: Path on the nodes.
                
-               It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
-        :param pulumi.Input[_builtins.bool] read_only: Whether nodes are prevented from writing to it.
+               It takes an absolute path such as /mnt/data, without a colon, `.` or `..` elements, or a trailing /.
+        :param pulumi.Input[_builtins.bool] read_only: Prevent nodes from writing to the directory.
         """
         pulumi.set(__self__, "host", host)
         pulumi.set(__self__, "node", node)
@@ -6337,7 +6337,7 @@ class KindMountArgs:
         """
         Path on this machine.
 
-        It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
+        It takes an absolute path such as /mnt/data, without a colon, `.` or `..` elements, or a trailing /.
         """
         return pulumi.get(self, "host")
 
@@ -6351,7 +6351,7 @@ class KindMountArgs:
         """
         Path on the nodes.
 
-        It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
+        It takes an absolute path such as /mnt/data, without a colon, `.` or `..` elements, or a trailing /.
         """
         return pulumi.get(self, "node")
 
@@ -6363,7 +6363,7 @@ class KindMountArgs:
     @pulumi.getter(name="readOnly")
     def read_only(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether nodes are prevented from writing to it.
+        Prevent nodes from writing to the directory.
         """
         return pulumi.get(self, "read_only")
 
@@ -6541,11 +6541,11 @@ class KubeconfigClusterArgsDict(TypedDict):
     """
     Context in the kubeconfig; by default the current one.
 
-    It takes a context's name, as `kubectl config get-contexts` has it.
+    It takes a context's name, as listed by `kubectl config get-contexts`.
     """
     disconnected: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Whether nodes can reach only that registry.
+    Set this if nodes can reach no registry other than `registry`.
     """
     gpus: NotRequired[pulumi.Input[Optional['KubeconfigGpusArgsDict']]]
     """
@@ -6557,19 +6557,19 @@ class KubeconfigClusterArgsDict(TypedDict):
     """
     kubeconfig: NotRequired[Any]
     """
-    Content of a kubeconfig instead, as text or a map, for a program that has just created the cluster. A secret.
+    Content of a kubeconfig, as a string or a map, instead of `path`, for a program that has just created the cluster. A secret.
 
-    It takes the content of a kubeconfig, as text or a map.
+    It takes the content of a kubeconfig, as a string or a map.
     """
     namespace: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
     Existing namespace for jobs; by default `slipway-jobs` is created.
 
-    It takes the name of a namespace that is there: at most 63 of a-z, 0-9 and -, and no - first or last.
+    It takes the name of an existing namespace: at most 63 characters from a-z, 0-9 and -, not starting or ending with -.
     """
     operator: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Whether the training operator is installed, must already exist, or is installed only if there is none.
+    Install the training operator (`install`), use an existing one (`existing`), or install it only if there is none (`auto`).
 
     One of `auto`, `install`, `existing`.
     """
@@ -6577,7 +6577,7 @@ class KubeconfigClusterArgsDict(TypedDict):
     """
     Path to the kubeconfig; by default $KUBECONFIG, or else ~/.kube/config.
 
-    It takes the path of a kubeconfig, absolute or with ~/, such as ~/.kube/team-a.
+    It takes the path of a kubeconfig, absolute or starting with ~/, such as ~/.kube/team-a.
     """
     registry: NotRequired[pulumi.Input[Optional['KubeconfigRegistryArgsDict']]]
     """
@@ -6601,22 +6601,22 @@ class KubeconfigClusterArgs:
         :param pulumi.Input[_builtins.str] kind: The kind of cluster.
         :param pulumi.Input[_builtins.str] context: Context in the kubeconfig; by default the current one.
                
-               It takes a context's name, as `kubectl config get-contexts` has it.
-        :param pulumi.Input[_builtins.bool] disconnected: Whether nodes can reach only that registry.
+               It takes a context's name, as listed by `kubectl config get-contexts`.
+        :param pulumi.Input[_builtins.bool] disconnected: Set this if nodes can reach no registry other than `registry`.
         :param pulumi.Input['KubeconfigGpusArgs'] gpus: The GPU nodes; by default none.
         :param pulumi.Input['KubeconfigImagesArgs'] images: Prebuilt images.
-        :param Any kubeconfig: Content of a kubeconfig instead, as text or a map, for a program that has just created the cluster. A secret.
+        :param Any kubeconfig: Content of a kubeconfig, as a string or a map, instead of `path`, for a program that has just created the cluster. A secret.
                
-               It takes the content of a kubeconfig, as text or a map.
+               It takes the content of a kubeconfig, as a string or a map.
         :param pulumi.Input[_builtins.str] namespace: Existing namespace for jobs; by default `slipway-jobs` is created.
                
-               It takes the name of a namespace that is there: at most 63 of a-z, 0-9 and -, and no - first or last.
-        :param pulumi.Input[_builtins.str] operator: Whether the training operator is installed, must already exist, or is installed only if there is none.
+               It takes the name of an existing namespace: at most 63 characters from a-z, 0-9 and -, not starting or ending with -.
+        :param pulumi.Input[_builtins.str] operator: Install the training operator (`install`), use an existing one (`existing`), or install it only if there is none (`auto`).
                
                One of `auto`, `install`, `existing`.
         :param pulumi.Input[_builtins.str] path: Path to the kubeconfig; by default $KUBECONFIG, or else ~/.kube/config.
                
-               It takes the path of a kubeconfig, absolute or with ~/, such as ~/.kube/team-a.
+               It takes the path of a kubeconfig, absolute or starting with ~/, such as ~/.kube/team-a.
         :param pulumi.Input['KubeconfigRegistryArgs'] registry: Registry that images are pushed to and pulled from.
         """
         pulumi.set(__self__, "kind", 'kubeconfig')
@@ -6657,7 +6657,7 @@ class KubeconfigClusterArgs:
         """
         Context in the kubeconfig; by default the current one.
 
-        It takes a context's name, as `kubectl config get-contexts` has it.
+        It takes a context's name, as listed by `kubectl config get-contexts`.
         """
         return pulumi.get(self, "context")
 
@@ -6669,7 +6669,7 @@ class KubeconfigClusterArgs:
     @pulumi.getter
     def disconnected(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether nodes can reach only that registry.
+        Set this if nodes can reach no registry other than `registry`.
         """
         return pulumi.get(self, "disconnected")
 
@@ -6705,9 +6705,9 @@ class KubeconfigClusterArgs:
     @pulumi.getter
     def kubeconfig(self) -> Optional[Any]:
         """
-        Content of a kubeconfig instead, as text or a map, for a program that has just created the cluster. A secret.
+        Content of a kubeconfig, as a string or a map, instead of `path`, for a program that has just created the cluster. A secret.
 
-        It takes the content of a kubeconfig, as text or a map.
+        It takes the content of a kubeconfig, as a string or a map.
         """
         return pulumi.get(self, "kubeconfig")
 
@@ -6721,7 +6721,7 @@ class KubeconfigClusterArgs:
         """
         Existing namespace for jobs; by default `slipway-jobs` is created.
 
-        It takes the name of a namespace that is there: at most 63 of a-z, 0-9 and -, and no - first or last.
+        It takes the name of an existing namespace: at most 63 characters from a-z, 0-9 and -, not starting or ending with -.
         """
         return pulumi.get(self, "namespace")
 
@@ -6733,7 +6733,7 @@ class KubeconfigClusterArgs:
     @pulumi.getter
     def operator(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Whether the training operator is installed, must already exist, or is installed only if there is none.
+        Install the training operator (`install`), use an existing one (`existing`), or install it only if there is none (`auto`).
 
         One of `auto`, `install`, `existing`.
         """
@@ -6749,7 +6749,7 @@ class KubeconfigClusterArgs:
         """
         Path to the kubeconfig; by default $KUBECONFIG, or else ~/.kube/config.
 
-        It takes the path of a kubeconfig, absolute or with ~/, such as ~/.kube/team-a.
+        It takes the path of a kubeconfig, absolute or starting with ~/, such as ~/.kube/team-a.
         """
         return pulumi.get(self, "path")
 
@@ -6773,11 +6773,11 @@ class KubeconfigClusterArgs:
 class KubeconfigGpusArgsDict(TypedDict):
     per_node: pulumi.Input[_builtins.int]
     """
-    `nvidia.com/gpu` that each of these nodes offers.
+    Number of `nvidia.com/gpu` on each of these nodes.
     """
     device_plugin: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Whether Slipway installs NVIDIA's device plugin; most clusters have it.
+    Let Slipway install NVIDIA's device plugin; most clusters already have it.
     """
     interface: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
@@ -6795,7 +6795,7 @@ class KubeconfigGpusArgsDict(TypedDict):
     """
     nodes: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    Minimum number of nodes; with 0, nodes are created when a job needs them.
+    Minimum number of nodes; if 0, nodes are created when a job needs them.
     """
     taints: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input['KubeconfigTaintArgsDict']]]]]
     """
@@ -6813,14 +6813,14 @@ class KubeconfigGpusArgs:
                  nodes: pulumi.Input[Optional[_builtins.int]] = None,
                  taints: pulumi.Input[Optional[Sequence[pulumi.Input['KubeconfigTaintArgs']]]] = None):
         """
-        :param pulumi.Input[_builtins.int] per_node: `nvidia.com/gpu` that each of these nodes offers.
-        :param pulumi.Input[_builtins.bool] device_plugin: Whether Slipway installs NVIDIA's device plugin; most clusters have it.
+        :param pulumi.Input[_builtins.int] per_node: Number of `nvidia.com/gpu` on each of these nodes.
+        :param pulumi.Input[_builtins.bool] device_plugin: Let Slipway install NVIDIA's device plugin; most clusters already have it.
         :param pulumi.Input[_builtins.str] interface: The pods' network interface that NCCL and Gloo use.
                
                It takes an interface's name, such as eth0.
         :param pulumi.Input[Mapping[str, pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]]]] labels: Labels that only these nodes have.
         :param pulumi.Input[_builtins.int] max_nodes: Maximum number of nodes; by default unknown.
-        :param pulumi.Input[_builtins.int] nodes: Minimum number of nodes; with 0, nodes are created when a job needs them.
+        :param pulumi.Input[_builtins.int] nodes: Minimum number of nodes; if 0, nodes are created when a job needs them.
         :param pulumi.Input[Sequence[pulumi.Input['KubeconfigTaintArgs']]] taints: Taints on these nodes.
         """
         pulumi.set(__self__, "per_node", per_node)
@@ -6841,7 +6841,7 @@ class KubeconfigGpusArgs:
     @pulumi.getter(name="perNode")
     def per_node(self) -> pulumi.Input[_builtins.int]:
         """
-        `nvidia.com/gpu` that each of these nodes offers.
+        Number of `nvidia.com/gpu` on each of these nodes.
         """
         return pulumi.get(self, "per_node")
 
@@ -6853,7 +6853,7 @@ class KubeconfigGpusArgs:
     @pulumi.getter(name="devicePlugin")
     def device_plugin(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether Slipway installs NVIDIA's device plugin; most clusters have it.
+        Let Slipway install NVIDIA's device plugin; most clusters already have it.
         """
         return pulumi.get(self, "device_plugin")
 
@@ -6903,7 +6903,7 @@ class KubeconfigGpusArgs:
     @pulumi.getter
     def nodes(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Minimum number of nodes; with 0, nodes are created when a job needs them.
+        Minimum number of nodes; if 0, nodes are created when a job needs them.
         """
         return pulumi.get(self, "nodes")
 
@@ -6927,39 +6927,39 @@ class KubeconfigGpusArgs:
 class KubeconfigImagesArgsDict(TypedDict):
     mlflow: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The tracking server's image, if the stack installs it.
+    The tracking server's image, if the stack installs the server.
 
-    It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
+    It takes an image reference such as registry.example/team/train:1, optionally with a digest (@sha256:…).
     """
     postgres: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The image for the tracking server's PostgreSQL, in the same case.
+    The image for the tracking server's PostgreSQL database.
 
-    It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
+    It takes an image reference such as registry.example/team/train:1, optionally with a digest (@sha256:…).
     """
     tcp_wait: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The image for the container that waits for a job's master, in the same case.
+    The image for the operator's init container, which waits for a job's master.
 
-    It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
+    It takes an image reference such as registry.example/team/train:1, optionally with a digest (@sha256:…).
     """
     trainer: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
     The image for jobs that do not set one.
 
-    It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
+    It takes an image reference such as registry.example/team/train:1, optionally with a digest (@sha256:…).
     """
     trainer_cuda: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The same for jobs with GPUs.
+    The image for jobs with GPUs that do not set one.
 
-    It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
+    It takes an image reference such as registry.example/team/train:1, optionally with a digest (@sha256:…).
     """
     training_operator: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The training operator's image, if the stack installs it.
+    The training operator's image, if the stack installs the operator.
 
-    It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
+    It takes an image reference such as registry.example/team/train:1, optionally with a digest (@sha256:…).
     """
 
 @pulumi.input_type
@@ -6972,24 +6972,24 @@ class KubeconfigImagesArgs:
                  trainer_cuda: pulumi.Input[Optional[_builtins.str]] = None,
                  training_operator: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[_builtins.str] mlflow: The tracking server's image, if the stack installs it.
+        :param pulumi.Input[_builtins.str] mlflow: The tracking server's image, if the stack installs the server.
                
-               It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
-        :param pulumi.Input[_builtins.str] postgres: The image for the tracking server's PostgreSQL, in the same case.
+               It takes an image reference such as registry.example/team/train:1, optionally with a digest (@sha256:…).
+        :param pulumi.Input[_builtins.str] postgres: The image for the tracking server's PostgreSQL database.
                
-               It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
-        :param pulumi.Input[_builtins.str] tcp_wait: The image for the container that waits for a job's master, in the same case.
+               It takes an image reference such as registry.example/team/train:1, optionally with a digest (@sha256:…).
+        :param pulumi.Input[_builtins.str] tcp_wait: The image for the operator's init container, which waits for a job's master.
                
-               It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
+               It takes an image reference such as registry.example/team/train:1, optionally with a digest (@sha256:…).
         :param pulumi.Input[_builtins.str] trainer: The image for jobs that do not set one.
                
-               It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
-        :param pulumi.Input[_builtins.str] trainer_cuda: The same for jobs with GPUs.
+               It takes an image reference such as registry.example/team/train:1, optionally with a digest (@sha256:…).
+        :param pulumi.Input[_builtins.str] trainer_cuda: The image for jobs with GPUs that do not set one.
                
-               It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
-        :param pulumi.Input[_builtins.str] training_operator: The training operator's image, if the stack installs it.
+               It takes an image reference such as registry.example/team/train:1, optionally with a digest (@sha256:…).
+        :param pulumi.Input[_builtins.str] training_operator: The training operator's image, if the stack installs the operator.
                
-               It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
+               It takes an image reference such as registry.example/team/train:1, optionally with a digest (@sha256:…).
         """
         if mlflow is not None:
             pulumi.set(__self__, "mlflow", mlflow)
@@ -7008,9 +7008,9 @@ class KubeconfigImagesArgs:
     @pulumi.getter
     def mlflow(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The tracking server's image, if the stack installs it.
+        The tracking server's image, if the stack installs the server.
 
-        It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
+        It takes an image reference such as registry.example/team/train:1, optionally with a digest (@sha256:…).
         """
         return pulumi.get(self, "mlflow")
 
@@ -7022,9 +7022,9 @@ class KubeconfigImagesArgs:
     @pulumi.getter
     def postgres(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The image for the tracking server's PostgreSQL, in the same case.
+        The image for the tracking server's PostgreSQL database.
 
-        It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
+        It takes an image reference such as registry.example/team/train:1, optionally with a digest (@sha256:…).
         """
         return pulumi.get(self, "postgres")
 
@@ -7036,9 +7036,9 @@ class KubeconfigImagesArgs:
     @pulumi.getter(name="tcpWait")
     def tcp_wait(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The image for the container that waits for a job's master, in the same case.
+        The image for the operator's init container, which waits for a job's master.
 
-        It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
+        It takes an image reference such as registry.example/team/train:1, optionally with a digest (@sha256:…).
         """
         return pulumi.get(self, "tcp_wait")
 
@@ -7052,7 +7052,7 @@ class KubeconfigImagesArgs:
         """
         The image for jobs that do not set one.
 
-        It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
+        It takes an image reference such as registry.example/team/train:1, optionally with a digest (@sha256:…).
         """
         return pulumi.get(self, "trainer")
 
@@ -7064,9 +7064,9 @@ class KubeconfigImagesArgs:
     @pulumi.getter(name="trainerCuda")
     def trainer_cuda(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The same for jobs with GPUs.
+        The image for jobs with GPUs that do not set one.
 
-        It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
+        It takes an image reference such as registry.example/team/train:1, optionally with a digest (@sha256:…).
         """
         return pulumi.get(self, "trainer_cuda")
 
@@ -7078,9 +7078,9 @@ class KubeconfigImagesArgs:
     @pulumi.getter(name="trainingOperator")
     def training_operator(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The training operator's image, if the stack installs it.
+        The training operator's image, if the stack installs the operator.
 
-        It takes an image's reference, such as registry.example/team/train:1, or one with its whole digest (@sha256:…).
+        It takes an image reference such as registry.example/team/train:1, optionally with a digest (@sha256:…).
         """
         return pulumi.get(self, "training_operator")
 
@@ -7092,19 +7092,19 @@ class KubeconfigImagesArgs:
 class KubeconfigRegistryArgsDict(TypedDict):
     server: pulumi.Input[_builtins.str]
     """
-    The registry's address, with a path.
+    The registry's address, optionally with a path.
 
-    It takes a registry's host, with a port and a path in it where it has them, and no https:// in front: registry.example.com:5000/team.
+    It takes a registry's host, optionally with a port and a path, and without https://, such as registry.example.com:5000/team.
     """
     credentials: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    A docker config.json. Only its entry for this server is used: to push, and as a Secret for the nodes to pull. By default a push uses docker's or podman's login, and the nodes get no Secret.
+    Path of a docker config.json. Its entry for this server is used to push and, in a Secret, for the nodes to pull. By default, pushes use docker's or podman's login, and nodes get no Secret.
 
-    It takes a path that begins with / or ~/, of a docker config.json, such as ~/.docker/config.json.
+    It takes the path of a docker config.json, starting with / or ~/, such as ~/.docker/config.json.
     """
     mirrors: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]]
     """
-    Copies of public images: each public reference, and the private one.
+    Copies of public images: a map from public to private references.
     """
 
 @pulumi.input_type
@@ -7114,13 +7114,13 @@ class KubeconfigRegistryArgs:
                  credentials: pulumi.Input[Optional[_builtins.str]] = None,
                  mirrors: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]] = None):
         """
-        :param pulumi.Input[_builtins.str] server: The registry's address, with a path.
+        :param pulumi.Input[_builtins.str] server: The registry's address, optionally with a path.
                
-               It takes a registry's host, with a port and a path in it where it has them, and no https:// in front: registry.example.com:5000/team.
-        :param pulumi.Input[_builtins.str] credentials: A docker config.json. Only its entry for this server is used: to push, and as a Secret for the nodes to pull. By default a push uses docker's or podman's login, and the nodes get no Secret.
+               It takes a registry's host, optionally with a port and a path, and without https://, such as registry.example.com:5000/team.
+        :param pulumi.Input[_builtins.str] credentials: Path of a docker config.json. Its entry for this server is used to push and, in a Secret, for the nodes to pull. By default, pushes use docker's or podman's login, and nodes get no Secret.
                
-               It takes a path that begins with / or ~/, of a docker config.json, such as ~/.docker/config.json.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] mirrors: Copies of public images: each public reference, and the private one.
+               It takes the path of a docker config.json, starting with / or ~/, such as ~/.docker/config.json.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] mirrors: Copies of public images: a map from public to private references.
         """
         pulumi.set(__self__, "server", server)
         if credentials is not None:
@@ -7132,9 +7132,9 @@ class KubeconfigRegistryArgs:
     @pulumi.getter
     def server(self) -> pulumi.Input[_builtins.str]:
         """
-        The registry's address, with a path.
+        The registry's address, optionally with a path.
 
-        It takes a registry's host, with a port and a path in it where it has them, and no https:// in front: registry.example.com:5000/team.
+        It takes a registry's host, optionally with a port and a path, and without https://, such as registry.example.com:5000/team.
         """
         return pulumi.get(self, "server")
 
@@ -7146,9 +7146,9 @@ class KubeconfigRegistryArgs:
     @pulumi.getter
     def credentials(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        A docker config.json. Only its entry for this server is used: to push, and as a Secret for the nodes to pull. By default a push uses docker's or podman's login, and the nodes get no Secret.
+        Path of a docker config.json. Its entry for this server is used to push and, in a Secret, for the nodes to pull. By default, pushes use docker's or podman's login, and nodes get no Secret.
 
-        It takes a path that begins with / or ~/, of a docker config.json, such as ~/.docker/config.json.
+        It takes the path of a docker config.json, starting with / or ~/, such as ~/.docker/config.json.
         """
         return pulumi.get(self, "credentials")
 
@@ -7160,7 +7160,7 @@ class KubeconfigRegistryArgs:
     @pulumi.getter
     def mirrors(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Copies of public images: each public reference, and the private one.
+        Copies of public images: a map from public to private references.
         """
         return pulumi.get(self, "mirrors")
 
@@ -7184,7 +7184,7 @@ class KubeconfigTaintArgsDict(TypedDict):
     """
     The taint's value.
 
-    It takes at most 63 letters, digits, -, _ and ., a letter or digit first and last.
+    It takes at most 63 letters, digits, -, _ and ., starting and ending with a letter or digit.
     """
 
 @pulumi.input_type
@@ -7200,7 +7200,7 @@ class KubeconfigTaintArgs:
                One of `NoSchedule`, `PreferNoSchedule`, `NoExecute`.
         :param pulumi.Input[Union[_builtins.str, _builtins.int, _builtins.bool]] value: The taint's value.
                
-               It takes at most 63 letters, digits, -, _ and ., a letter or digit first and last.
+               It takes at most 63 letters, digits, -, _ and ., starting and ending with a letter or digit.
         """
         pulumi.set(__self__, "key", key)
         if effect is not None:
@@ -7240,7 +7240,7 @@ class KubeconfigTaintArgs:
         """
         The taint's value.
 
-        It takes at most 63 letters, digits, -, _ and ., a letter or digit first and last.
+        It takes at most 63 letters, digits, -, _ and ., starting and ending with a letter or digit.
         """
         return pulumi.get(self, "value")
 
@@ -7256,7 +7256,7 @@ class MinikubeClusterArgsDict(TypedDict):
     """
     adopt: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Use an existing profile of that name. It is never deleted.
+    Use an existing profile with this name. It is never deleted.
     """
     cpus: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
@@ -7278,11 +7278,11 @@ class MinikubeClusterArgsDict(TypedDict):
     """
     force: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Continue despite minikube's warnings, such as about docker's driver as root.
+    Continue despite minikube's warnings, such as about using the docker driver as root.
     """
     kubernetes_version: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Kubernetes version; by default minikube's.
+    Kubernetes version; by default minikube's default.
 
     It takes a full version, such as v1.34.3.
     """
@@ -7294,11 +7294,11 @@ class MinikubeClusterArgsDict(TypedDict):
     """
     mount: NotRequired[pulumi.Input[Optional['MinikubeMountArgsDict']]]
     """
-    A directory on this machine that is mounted in the nodes; minikube allows only one.
+    A directory on this machine to mount in the nodes; minikube allows only one.
     """
     name: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The profile's name; by default the stack's, or slipway-minikube for the stack `minikube`.
+    The profile's name; by default the stack's name, or slipway-minikube for the stack `minikube`.
 
     It takes at most 50 characters from a-z, 0-9 and -, not starting or ending with -.
     """
@@ -7328,7 +7328,7 @@ class MinikubeClusterArgs:
                  ports: pulumi.Input[Optional[Sequence[pulumi.Input['MinikubePortMappingArgs']]]] = None):
         """
         :param pulumi.Input[_builtins.str] kind: The kind of cluster.
-        :param pulumi.Input[_builtins.bool] adopt: Use an existing profile of that name. It is never deleted.
+        :param pulumi.Input[_builtins.bool] adopt: Use an existing profile with this name. It is never deleted.
         :param pulumi.Input[_builtins.int] cpus: Cores per node.
         :param pulumi.Input[_builtins.str] disk_size: Disk size per node, if the nodes are virtual machines.
                
@@ -7338,15 +7338,15 @@ class MinikubeClusterArgs:
                It takes one of docker, podman, kvm2, qemu2, virtualbox, vfkit, hyperkit, hyperv (https://minikube.sigs.k8s.io/docs/drivers/).
                
                One of `docker`, `podman`, `kvm2`, `qemu2`, `virtualbox`, `vfkit`, `hyperkit`, `hyperv`.
-        :param pulumi.Input[_builtins.bool] force: Continue despite minikube's warnings, such as about docker's driver as root.
-        :param pulumi.Input[_builtins.str] kubernetes_version: Kubernetes version; by default minikube's.
+        :param pulumi.Input[_builtins.bool] force: Continue despite minikube's warnings, such as about using the docker driver as root.
+        :param pulumi.Input[_builtins.str] kubernetes_version: Kubernetes version; by default minikube's default.
                
                It takes a full version, such as v1.34.3.
         :param pulumi.Input[_builtins.str] memory: Memory per node.
                
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
-        :param pulumi.Input['MinikubeMountArgs'] mount: A directory on this machine that is mounted in the nodes; minikube allows only one.
-        :param pulumi.Input[_builtins.str] name: The profile's name; by default the stack's, or slipway-minikube for the stack `minikube`.
+        :param pulumi.Input['MinikubeMountArgs'] mount: A directory on this machine to mount in the nodes; minikube allows only one.
+        :param pulumi.Input[_builtins.str] name: The profile's name; by default the stack's name, or slipway-minikube for the stack `minikube`.
                
                It takes at most 50 characters from a-z, 0-9 and -, not starting or ending with -.
         :param pulumi.Input[_builtins.int] nodes: Number of nodes.
@@ -7392,7 +7392,7 @@ class MinikubeClusterArgs:
     @pulumi.getter
     def adopt(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Use an existing profile of that name. It is never deleted.
+        Use an existing profile with this name. It is never deleted.
         """
         return pulumi.get(self, "adopt")
 
@@ -7446,7 +7446,7 @@ class MinikubeClusterArgs:
     @pulumi.getter
     def force(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Continue despite minikube's warnings, such as about docker's driver as root.
+        Continue despite minikube's warnings, such as about using the docker driver as root.
         """
         return pulumi.get(self, "force")
 
@@ -7458,7 +7458,7 @@ class MinikubeClusterArgs:
     @pulumi.getter(name="kubernetesVersion")
     def kubernetes_version(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Kubernetes version; by default minikube's.
+        Kubernetes version; by default minikube's default.
 
         It takes a full version, such as v1.34.3.
         """
@@ -7486,7 +7486,7 @@ class MinikubeClusterArgs:
     @pulumi.getter
     def mount(self) -> pulumi.Input[Optional['MinikubeMountArgs']]:
         """
-        A directory on this machine that is mounted in the nodes; minikube allows only one.
+        A directory on this machine to mount in the nodes; minikube allows only one.
         """
         return pulumi.get(self, "mount")
 
@@ -7498,7 +7498,7 @@ class MinikubeClusterArgs:
     @pulumi.getter
     def name(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The profile's name; by default the stack's, or slipway-minikube for the stack `minikube`.
+        The profile's name; by default the stack's name, or slipway-minikube for the stack `minikube`.
 
         It takes at most 50 characters from a-z, 0-9 and -, not starting or ending with -.
         """
@@ -7538,17 +7538,17 @@ class MinikubeMountArgsDict(TypedDict):
     """
     Path on this machine.
 
-    It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
+    It takes an absolute path such as /mnt/data, without a colon, `.` or `..` elements, or a trailing /.
     """
     node: pulumi.Input[_builtins.str]
     """
     Path on the nodes.
 
-    It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
+    It takes an absolute path such as /mnt/data, without a colon, `.` or `..` elements, or a trailing /.
     """
     read_only: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Whether nodes are prevented from writing to it.
+    Prevent nodes from writing to the directory.
     """
 
 @pulumi.input_type
@@ -7560,11 +7560,11 @@ class MinikubeMountArgs:
         """
         :param pulumi.Input[_builtins.str] host: Path on this machine.
                
-               It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
+               It takes an absolute path such as /mnt/data, without a colon, `.` or `..` elements, or a trailing /.
         :param pulumi.Input[_builtins.str] node: Path on the nodes.
                
-               It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
-        :param pulumi.Input[_builtins.bool] read_only: Whether nodes are prevented from writing to it.
+               It takes an absolute path such as /mnt/data, without a colon, `.` or `..` elements, or a trailing /.
+        :param pulumi.Input[_builtins.bool] read_only: Prevent nodes from writing to the directory.
         """
         pulumi.set(__self__, "host", host)
         pulumi.set(__self__, "node", node)
@@ -7577,7 +7577,7 @@ class MinikubeMountArgs:
         """
         Path on this machine.
 
-        It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
+        It takes an absolute path such as /mnt/data, without a colon, `.` or `..` elements, or a trailing /.
         """
         return pulumi.get(self, "host")
 
@@ -7591,7 +7591,7 @@ class MinikubeMountArgs:
         """
         Path on the nodes.
 
-        It takes an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data.
+        It takes an absolute path such as /mnt/data, without a colon, `.` or `..` elements, or a trailing /.
         """
         return pulumi.get(self, "node")
 
@@ -7603,7 +7603,7 @@ class MinikubeMountArgs:
     @pulumi.getter(name="readOnly")
     def read_only(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether nodes are prevented from writing to it.
+        Prevent nodes from writing to the directory.
         """
         return pulumi.get(self, "read_only")
 
@@ -7828,7 +7828,7 @@ class OutputsArgsDict(TypedDict):
     """
     access_mode: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    ReadWriteMany if pods on several nodes can use the volume at the same time, which few classes support.
+    ReadWriteMany if pods on several nodes can use the volume at the same time, which few storage classes support.
 
     One of `ReadWriteOnce`, `ReadWriteMany`.
     """
@@ -7859,7 +7859,7 @@ class OutputsArgs:
         """
         Where jobs without `outputs` keep their files.
 
-        :param pulumi.Input[_builtins.str] access_mode: ReadWriteMany if pods on several nodes can use the volume at the same time, which few classes support.
+        :param pulumi.Input[_builtins.str] access_mode: ReadWriteMany if pods on several nodes can use the volume at the same time, which few storage classes support.
                
                One of `ReadWriteOnce`, `ReadWriteMany`.
         :param pulumi.Input[_builtins.bool] keep: Whether to keep these files.
@@ -7883,7 +7883,7 @@ class OutputsArgs:
     @pulumi.getter(name="accessMode")
     def access_mode(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        ReadWriteMany if pods on several nodes can use the volume at the same time, which few classes support.
+        ReadWriteMany if pods on several nodes can use the volume at the same time, which few storage classes support.
 
         One of `ReadWriteOnce`, `ReadWriteMany`.
         """

@@ -45,9 +45,9 @@ def test_there_is_no_report_without_an_autoscaler() -> None:
     ("words", "meant"),
     [
         ("Operation results in exceeding quota limits of Core. Maximum allowed: 10", "quota:"),
-        ("Code=OverconstrainedAllocationRequest", "no such machines are available"),
-        ("ZonalAllocationFailed: no capacity in zone 1", "no such machines are available"),
-        ("SkuNotAvailable: Standard_NC4as_T4_v3", "no such machines are available"),
+        ("Code=OverconstrainedAllocationRequest", "no machines of this size are available"),
+        ("ZonalAllocationFailed: no capacity in zone 1", "no machines of this size are available"),
+        ("SkuNotAvailable: Standard_NC4as_T4_v3", "no machines of this size are available"),
         ("1 max node group size reached", "the pool is at its maximum size"),
         ("Nodes added to group x failed to register within 15m0s", "never became a node"),
     ],

@@ -49,7 +49,7 @@ def test_a_mirror_is_not_at_docker_hub(place: str, problems: int) -> None:
 def test_credentials_are_the_same_file_from_every_directory() -> None:
     assert _checked(server="example.org", credentials="~/.docker/config.json") == []
     (problem,) = _checked(server="example.org", credentials="config.json")
-    assert "it must be a path that begins with / or ~/, of a docker config.json" in problem
+    assert "it must be the path of a docker config.json, starting with / or ~/" in problem
 
 
 def test_images_get_in_by_the_same_login() -> None:

@@ -74,7 +74,7 @@ def test_other_projects_keys_are_left_alone() -> None:
         ({"kind": "embeded"}, "slipway:cluster.kind", ['"embeded"', 'did you mean "embedded"?']),
         ({"kind": "gke"}, "slipway:cluster.kind", ['"gke"', "allowed:", "embedded"]),
         ({"kind": ["embedded"]}, "slipway:cluster.kind", ['["embedded"]']),
-        ({"kind": 1}, "slipway:cluster.kind", ["1 is not a kind"]),
+        ({"kind": 1}, "slipway:cluster.kind", ["1 is not a cluster kind"]),
         ([], "slipway:cluster", ["[] is not allowed", "a map"]),
     ],
 )
@@ -282,7 +282,7 @@ def test_a_webhooks_secrets_in_plain_text_are_refused_and_not_repeated() -> None
         (
             {"url": {"config": "hook"}, "key": {"config": "jobs"}},
             {
-                "slipway:notify.url.config": "is in the configuration unencrypted",
+                "slipway:notify.url.config": "is stored unencrypted in the configuration",
                 "slipway:notify.key.config": "is one of Slipway's keys",
             },
         ),

@@ -55,7 +55,7 @@ def test_a_run_stops_in_time_to_pay_for_taking_the_stack_down() -> None:
 
 @pytest.mark.parametrize("cap", [0.1, -1, math.nan, math.inf])
 def test_a_cap_that_is_too_low_starts_nothing(cap: float, config: dict[str, Any]) -> None:
-    with pytest.raises(CommandError, match="is not finite, or is less than `down` may cost"):
+    with pytest.raises(CommandError, match="is not finite, or does not cover `down`"):
         cap_of(stack_config(config), cap)
 
 
@@ -80,7 +80,7 @@ def test_a_price_table_of_the_users_own_counts(config: dict[str, Any], tmp_path:
 
 
 def test_settings_of_another_kind_and_wrong_ones_are_refused(config: dict[str, Any]) -> None:
-    with pytest.raises(CommandError, match="not of kind aks"):
+    with pytest.raises(CommandError, match="not of the kind aks"):
         stack_config({"slipway:cluster": {"kind": "embedded"}})
     config["slipway:cluster"]["location"] = "West Europe"
     with pytest.raises(SettingsError, match="location"):

@@ -39,7 +39,7 @@ def test_a_program_starts_also_where_it_can_not_be_guarded(is_roots: bool) -> No
 
 def test_root_alone_learns_why_it_can_not_be_guarded_and_what_to_do() -> None:
     message = become("true", is_roots=True).stderr
-    assert "other users of this machine can use Pulumi while it runs" in message
+    assert "other users of this machine can use Pulumi while it is running" in message
     assert "install nftables" in message
     assert "docs/security.md" in message
     assert 'machine that others use"' in message

@@ -55,8 +55,8 @@ def test_another_tenant_than_the_subscriptions_is_refused(found: Any) -> None:
     assert found(unchanged, tenant=recorded_az.ME.upper()) == {}
     other = "11111111-2222-3333-4444-555555555555"
     assert found(unchanged, tenant=other) == {
-        "tenant": f"{other} is not the subscription's tenant, {recorded_az.ME}; set that one, or "
-        "another subscription"
+        "tenant": f"{other} is not the subscription's tenant, {recorded_az.ME}; set that "
+        "tenant, or a different subscription"
     }
 
 

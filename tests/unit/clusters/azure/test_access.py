@@ -43,7 +43,7 @@ def test_a_right_that_has_not_arrived_yet_is_waited_for(api: FakeApi) -> None:
     api.answers["POST", REVIEW] = lambda review: answer(review, allowed=next(answers))
     row = Row()
     assert AccessHandler().create(inputs(api.kubeconfig), row) == ("azure", {})
-    missing = "it responds, but this account may not create namespaces in it yet"
+    missing = "it responds, but this account is not allowed to create namespaces in it yet"
     assert row.said == [f"waiting for the cluster azure: {missing}"]
     asked = api.asked[-1][2]["spec"]["resourceAttributes"]
     assert asked == {"verb": "create", "resource": "namespaces"}

@@ -23,6 +23,6 @@ def test_a_size_with_infiniband_says_what_tcp_leaves_of_it() -> None:
     told = {size: network(size) for size in GPUS if network(size)}
     assert told.keys() == {size for size in GPUS if size.startswith("Standard_ND")}
     assert told["Standard_ND96isr_H100_v5"] == (
-        "TCP only: at most 80 Gbit/s per node, not InfiniBand's 3,200"
+        "TCP only: at most 80 Gbit/s per node, not 3,200 as with InfiniBand"
     )
-    assert network("Standard_ND999_v9") == "TCP only, because its InfiniBand is not set up"
+    assert network("Standard_ND999_v9") == "TCP only, because InfiniBand is not set up"

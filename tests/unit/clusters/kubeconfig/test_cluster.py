@@ -152,12 +152,10 @@ def test_the_default_path_is_the_users_own(folder: Path, monkeypatch: pytest.Mon
 
 
 def test_a_file_that_is_not_there_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert refusal(folder / "gone") == (
-        f"slipway:cluster.path: {folder / 'gone'}: there is no such file."
-    )
+    assert refusal(folder / "gone") == f"slipway:cluster.path: {folder / 'gone'}: no such file."
     at_home(folder, monkeypatch)
     said = refusal(None)
-    assert f"{folder}/.kube/config: there is no such file." in said
+    assert f"{folder}/.kube/config: no such file." in said
     assert "in KUBECONFIG" in said
 
 

@@ -129,7 +129,7 @@ def test_whether_a_webhook_judges_is_seen_where_it_can_be_tried(api: FakeApi) ->
 
 def test_rejected_credentials_ask_for_a_new_login(api: FakeApi) -> None:
     api.says("GET", GROUPS, {"kind": "Status", "message": "Unauthorized"}, status=401)
-    text = r"https://a\.example does not let this account do anything.*log in again"
+    text = r"https://a\.example rejects all requests from this account.*log in again"
     with pytest.raises(Unusable, match=text):
         seen(api)
 
@@ -205,7 +205,8 @@ def test_a_kept_claim_is_mentioned_but_is_no_leftover(api: FakeApi, tmp_path: Pa
     api.says("GET", f"{NAMESPACE}/persistentvolumeclaims", {"items": claims})
     kind, found = remains(api, tmp_path)
     assert "kept with their files" in kind
-    assert "delete persistentvolumeclaim mine-results` removes them" in kind
+    assert "(to remove these: `kubectl" in kind
+    assert "delete persistentvolumeclaim mine-results`)" in kind
     assert [line.partition(":")[0] for line in found] == ["persistentvolumeclaim mine-scratch"]
 
 

@@ -17,7 +17,7 @@ def test_an_existing_namespace_must_be_configured_by_name() -> None:
     require_namespace(Found(), "slipway-jobs", MINE, named=False)
     own, theirs = (Found(namespaces={"slipway-jobs": each}) for each in (MINE, None))
     require_namespace(own, "slipway-jobs", MINE, named=False)
-    with pytest.raises(Unusable, match="is not this stack's; set it here to use it as it is"):
+    with pytest.raises(Unusable, match="is not this stack's; set it here to use it anyway"):
         require_namespace(theirs, "slipway-jobs", MINE, named=False)
 
 

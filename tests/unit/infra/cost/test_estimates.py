@@ -122,7 +122,7 @@ def test_old_prices_and_sizes_are_one_warning(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("clusters.azure.facts.READ", date(2026, 2, 1))
     assert estimates.outdated([GPU], table(), date(2026, 4, 1)) is None
     text = str(estimates.outdated([GPU, SYSTEM], table(), date(2026, 4, 2)))
-    assert text.startswith("prices, sizes and regions are from 2026-01-01, over 90 days ago")
+    assert text.startswith("prices, sizes and regions date from 2026-01-01, more than 90 days")
     assert estimates.outdated([UNKNOWN], table(), date(2026, 5, 2)) is None
     assert "2026-02-01" in str(estimates.outdated([UNKNOWN], table(), date(2026, 5, 3)))
 
@@ -155,7 +155,7 @@ def test_a_price_holds_for_its_kind_of_nodes_alone(pool: NodePool, prices: Price
     ("size", "dollars", "most", "why"),
     [
         ("Standard_NC4as_T4_v3", "0.3", "1.200", "are evicted above maxPrice: 0.300"),
-        ("Standard_NC4as_T4_v3", "0.9", "2.000", "never cost more than others: 0.500"),
+        ("Standard_NC4as_T4_v3", "0.9", "2.000", "never cost more than regular nodes: 0.500"),
         ("Standard_Big", "0.3", "1.200", "are evicted above maxPrice: 0.300"),
     ],
 )
@@ -264,7 +264,7 @@ def test_all_attempts_count_until_their_timeouts() -> None:
     dear = job(workers=0, max_cost=5.0, timeout=3600, retries=2)
     (problem,) = estimates.too_dear([dear], [TRAINED], EUROS)
     assert problem.text == (
-        "5 is less than the job may cost by the timeout of its last attempt, at most EUR 6.50 "
-        "(1 node at 2 an hour); lower timeout (1 h per attempt), retries or workers, or raise "
+        "5 is less than the job could cost if every attempt ran until its timeout, at most EUR "
+        "6.50 (1 node at 2 an hour); lower timeout (1 h per attempt), retries or workers, or raise "
         "maxCost"
     )

@@ -172,7 +172,9 @@ def test_the_setting_takes_the_path_of_a_table(file: Path) -> None:
 
 @pytest.mark.parametrize("value", ["{}", "3", '""', "null"])
 def test_the_setting_takes_nothing_but_a_path(value: str) -> None:
-    with pytest.raises(SettingsError, match=r"slipway:prices: .* must be the path of a file"):
+    with pytest.raises(
+        SettingsError, match=r"slipway:prices: .* must be the path of a price table"
+    ):
         parse(configured(value), "dev")
 
 

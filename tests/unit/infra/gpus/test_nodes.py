@@ -62,7 +62,7 @@ def test_what_is_not_there_is_all_that_is_reported() -> None:
 def test_missing_nodes_are_reported_with_the_autoscalers_reason() -> None:
     told = reasons(POOL, Seen([], setbacks=["the subscription's quota: raise it (QuotaExceeded)"]))
     assert told[1] == (
-        "the autoscaler adds none: the subscription's quota: raise it (QuotaExceeded)"
+        "the autoscaler can't add nodes: the subscription's quota: raise it (QuotaExceeded)"
     )
 
 
@@ -79,7 +79,7 @@ def test_a_missing_driver_is_reported_with_its_installer(line: str) -> None:
     told = only(seen)
     assert "has no NVIDIA driver for containers" in told
     assert line in told
-    assert "up to AKS to install" in told
+    assert "AKS must install" in told
 
 
 @pytest.mark.parametrize(

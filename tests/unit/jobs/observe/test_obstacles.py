@@ -120,7 +120,7 @@ def test_the_reason_why_no_node_is_created_is_explained(api: FakeApi, tracked: R
     reason = "the pool is at its maximum size (no node is being created"
     assert any(line.startswith(reason) for line in told)
     (setback,) = (line for line in told if "aks-gpu-vmss" in line)
-    assert "no such machines are available right now, least of all spot ones" in setback
+    assert "no machines of this size are available right now, least of all spot ones" in setback
     assert any("SkuNotAvailable" in each for each in tracked.setbacks)
 
 

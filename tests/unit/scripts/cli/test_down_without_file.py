@@ -70,7 +70,7 @@ def test_what_cannot_be_known_is_to_be_written_by_the_user(checkout: Path) -> No
     keep_state("gone")
     with pytest.raises(CommandError) as unknown:
         provided("gone", checkout)
-    assert "no previous deployment\nCopy one from stacks/, set" in str(unknown.value)
+    assert "no previous deployment\nCopy a file from stacks/, set" in str(unknown.value)
 
 
 def test_a_file_that_is_there_is_the_persons_and_stays(checkout: Path) -> None:

@@ -24,21 +24,21 @@ def test_a_files_jobs_are_one_piece_of_yaml(file: Path, capsys: pytest.CaptureFi
     jobs = yaml.safe_load(printed.out)["config"]["slipway:jobs"]
     assert [*jobs] == ["pytorch-dist-mnist-gloo-demo", "second-version"]
     assert "Service beside was not imported" in printed.err
-    assert "another job is also called second-version" in printed.err
+    assert "another job also has the name second-version" in printed.err
     assert "make preview STACK=dev" in printed.err
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "contains no job"),
-        ("kind: Pod\nmetadata: {name: x}", "contains no job"),
+        ("", "does not contain a job"),
+        ("kind: Pod\nmetadata: {name: x}", "does not contain a job"),
         ("a: [", "can't be read"),
         ("a: &a [*a]", "can't be read"),
         ("2026-01-01: x", "can't be read"),
         ("metadata:\n  name: {{ .Values.name }}", "helm template"),
         ("\x00", "can't be read"),
-        ("- 1\n- 2", "contains no job"),
+        ("- 1\n- 2", "does not contain a job"),
     ],
 )
 def test_a_file_without_a_job_is_a_sentence(file: Path, text: str, reason: str) -> None:

@@ -50,7 +50,7 @@ def test_what_only_the_user_knows_of_a_cluster_is_named(capsys: pytest.CaptureFi
     with pytest.raises(AssertionError, match="the program would refuse it"):
         made(cluster="kubeconfig")
     said = capsys.readouterr().err
-    assert "slipway:cluster.images: is missing: set how images get into the cluster" in said
+    assert "slipway:cluster.images: is missing: nodes need to pull images" in said
     assert "Next:" not in said
 
 
@@ -84,7 +84,7 @@ def test_a_script_named_like_a_catalogue_job_becomes_a_custom_job() -> None:
         (
             {"cluster": "embeded", "script": "x"},
             True,
-            ["--cluster: 'embeded' is not a kind of cluster; did you mean", "--script: 'x'"],
+            ["--cluster: 'embeded' is not a cluster kind; did you mean", "--script: 'x'"],
         ),
     ],
 )  # fmt: skip

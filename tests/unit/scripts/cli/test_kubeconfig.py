@@ -15,5 +15,5 @@ def test_the_current_context_stays_and_the_switch_command_is_shown() -> None:
 
 def test_one_that_became_the_current_one_is_undone_as_that_too() -> None:
     first, _, undo = explanation("slipway-kind", FILE, "slipway-kind").splitlines()
-    assert first.endswith("; it is the current one")
+    assert first.endswith("; it is the current context")
     assert undo.endswith("config unset current-context")

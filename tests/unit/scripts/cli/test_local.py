@@ -157,7 +157,7 @@ def test_ctrl_c_ends_all_ranks_and_their_children(tmp_path: Path, number: signal
         process.send_signal(number)
         _, said = process.communicate(timeout=20)
     assert process.returncode == 130
-    assert "Interrupted; all ranks have ended." in said
+    assert "Interrupted; all ranks have exited." in said
     mark = f"SLIPWAY_ROOT={state_dir()}".encode()
     environments = (file for file in Path("/proc").glob("[0-9]*/environ"))
     assert not any(mark in _content(file) for file in environments)
@@ -206,7 +206,7 @@ def test_a_script_alone_takes_settings_and_arguments(tmp_path: Path) -> None:
     assert local.run_script(script, ["--x"], settings, sys.executable) == 1
     settings += ["args=[--x, 1]", "workers=1"]  # what has an option of its own goes before
     assert local.run_script(script, [], settings, sys.executable, workers=0) == 0
-    with pytest.raises(CommandError, match="--set workers is not allowed; use NAME=VALUE"):
+    with pytest.raises(CommandError, match="--set workers is not allowed; use NAME=YAML"):
         local.run_script(script, settings=["workers"])
     with pytest.raises(CommandError, match=r"while scanning a double-quoted scalar .* unknown"):
         local.run_script(script, settings=[r'metrics={n: "\(([0-9]+)"}'])

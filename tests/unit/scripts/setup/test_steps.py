@@ -43,7 +43,7 @@ def test_a_failed_step_shows_its_status_and_log(console: Console, cache: Path) -
     with pytest.raises(StepFailed) as failed:
         run(Steps(console), "seq 100; echo why >&2; exit 3")
     text = str(failed.value)
-    assert text.startswith("Building it: exited 3 after 0 s. The end of ")
+    assert text.startswith("Building it: exited with 3 after 0 s. The end of ")
     assert str(cache / "logs" / "it.log") in text
     assert text.endswith("  100\n  why")
     assert "\n  50\n" not in text

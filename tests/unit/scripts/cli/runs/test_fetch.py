@@ -215,7 +215,7 @@ def test_kubectl_reads_the_pods_command(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_failing_command_shows_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = "echo why >&2; echo command terminated with exit code 1 >&2; exit 1"
-    with pytest.raises(reader_pod.FetchError, match=r"^they can't be read: why$"):
+    with pytest.raises(reader_pod.FetchError, match=r"^the files can't be read: why$"):
         reads(tmp_path, monkeypatch, script)
     with pytest.raises(tarfile.ReadError):
         reads(tmp_path, monkeypatch, "exit 0")

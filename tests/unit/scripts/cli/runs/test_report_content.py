@@ -49,7 +49,7 @@ def test_the_settings_of_a_demo_declare_the_same_job(name: str) -> None:
 
 def test_changes_that_were_not_committed_are_mentioned() -> None:
     remembered(RUN, SUCCEEDED, revision=f"{COMMIT}-dirty")
-    assert job()["command"].startswith(f"git checkout {COMMIT}  # and the changes")
+    assert job()["command"].startswith(f"git checkout {COMMIT}  # plus the uncommitted changes")
 
 
 def test_figures_have_words_and_units_and_the_table_of_all_is_folded_below_the_charts() -> None:
@@ -107,12 +107,12 @@ def test_when_the_logs_have_gone_the_epochs_are_left() -> None:
     found = job()
     accuracy = next(each for each in found["charts"] if each.title == "Accuracy")
     assert [row[1] for row in accuracy.rows] == ["0.91", "0.92"]
-    assert "There are no logs of it on this machine" in page("dev", [found])
+    assert "There are no logs on this machine" in page("dev", [found])
 
 
 def test_a_job_of_which_nothing_is_known_has_a_page_all_the_same() -> None:
     found = job(None, gate=False)
-    assert "It reported no numbers." in page("dev", [found])
+    assert "The run reported no metrics." in page("dev", [found])
 
 
 def test_lines_of_several_processes_in_a_pod_are_of_the_rank_that_they_name() -> None:
@@ -146,4 +146,4 @@ def test_more_figures_than_charts_are_counted() -> None:
     many = {f"m{number}": Curve("m", by_rank={0: {1: 1.0}}) for number in range(30)}
     found = [*charts(Series(curves=many))]
     assert len(found) == 24
-    assert found[-1].notes == ["6 more figures are not charted."]
+    assert found[-1].notes == ["6 more metrics are not charted."]

@@ -117,7 +117,7 @@ def test_a_job_that_is_no_longer_declared_is_listed_as_such() -> None:
     assert "no longer in the stack's file" in listed["a"].note
     assert listed["b"].note == ""
     text = printed(listed)
-    assert "job a: Failed; it is no longer" in text
+    assert "job a: Failed; the job is no longer" in text
     assert "job b ended Failed" in text
 
 
@@ -286,7 +286,7 @@ def test_each_number_that_a_gate_judges_has_a_column() -> None:
 @pytest.mark.parametrize(
     ("timeline", "words"),
     [
-        ([], "its run is in progress or finished in the cluster; the next `make up` gets its "),
+        ([], "its run is in progress or finished in the cluster; the next `make up` gets the "),
         ([entry("", "end", archive.INTERRUPTED, "Ctrl-C deleted it")], "Ctrl-C deleted it"),
     ],
 )

@@ -85,7 +85,7 @@ class ImageSpec(BuildSpec):
         digest = hashlib.sha256(self.content_hash.encode())
         for name, dataset in sorted(self.datasets.items()):
             if (taken := dataset.taken()) is None:
-                raise RuntimeError(f"{self.name}: its data set {name} is not fetched; run `make up`")
+                raise RuntimeError(f"{self.name}: data set {name} is not fetched; run `make up`")
             digest.update(f"\0{name}\0{taken.fingerprint}".encode())
         return digest.hexdigest()[:DIGITS]
 

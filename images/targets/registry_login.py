@@ -1,7 +1,7 @@
 """Credentials for a registry: those that docker and podman store, or the Azure CLI's.
 
-Only that registry's credentials are read. For docker's format, in a config.json or with a credential
-helper, see https://docs.docker.com/reference/cli/docker/login/; podman's also allows paths:
+Only that registry's credentials are read. docker's format, for a config.json or a credential
+helper, is in https://docs.docker.com/reference/cli/docker/login/; podman's also allows paths:
 https://github.com/containers/image/blob/main/docs/containers-auth.json.5.md
 """
 

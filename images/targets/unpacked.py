@@ -6,7 +6,7 @@ The files are in a directory beside the image's archive; it exists only once it 
     slipway-trainer-0123456789ab.unpacked/image.tar   manifest and configuration, no layers
                                           0/ 1/ …     each layer's files, lowest layer first
 
-So each file takes up space only once. No node modifies it, since overlays never change lower layers.
+So each file takes up space only once. Nodes never modify it: overlays do not change lower layers.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ def layers(config: dict[str, Any]) -> list[str]:
 
 
 def directories(mounts: str) -> list[Path]:
-    """Return a snapshot's directories, topmost first, from what `ctr snapshots --mounts` printed."""
+    """Return a snapshot's directories, topmost first, from the output of ctr's `--mounts`."""
     (mount,) = json.loads(mounts)
     options = dict(option.partition("=")[::2] for option in mount["Options"])
     if "lowerdir" not in options:

@@ -223,5 +223,5 @@ def test_a_state_that_could_not_be_read_again_is_refused_when_it_is_saved(
     script = Rank(args=("--bad",), program=("/out/scripts/saving.py",))
     [rank] = image.train(tmp_path, script, env=_JOBS_OWN)
     assert rank.code == 1
-    assert "a checkpoint may contain only tensors, numbers, text" in rank.errors
+    assert "a checkpoint can contain only tensors, numbers, strings" in rank.errors
     assert not list((tmp_path / "checkpoints").iterdir())

@@ -141,7 +141,7 @@ def test_two_pods_of_two_processes_are_one_world_of_four(pods: Pods) -> None:
     [
         ("raise ValueError('of its own making')", 1, "ValueError: of its own making"),
         ("sys.exit(5)", 5, "exited with code 5"),
-        ("os.kill(os.getpid(), signal.SIGKILL)", 137, "was ended by SIGKILL"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", 137, "was terminated by SIGKILL"),
     ],
 )
 def test_a_failure_is_that_of_the_rank_that_failed_first(
@@ -205,7 +205,7 @@ def test_sigterm_ends_every_process_of_the_pod(pods: Pods) -> None:
     assert pod.code == 128 + signal.SIGTERM
     assert pod.seconds < _SECONDS_TO_NOTICE
     assert pod.out.count('"event": "terminated"') == 2
-    assert "was ended by SIGTERM" in pod.message["error"]
+    assert "was terminated by SIGTERM" in pod.message["error"]
 
 
 def test_files_of_all_processes_are_copied_out_also_after_a_failure(pods: Pods) -> None:

@@ -48,7 +48,7 @@ def finish(*, dataset: str | None = None, samples_seen: int | None = None, **num
 
     Args:
         dataset: The training data set, for a `minAccuracy` that depends on it.
-        samples_seen: The number of samples that this rank trained on; the result contains the total.
+        samples_seen: The number of training samples on this rank; the result contains the total.
         numbers: Metrics, as for `log`. `accuracy`, `top5_accuracy` and `loss` become fields in the
             result; others are in its `metrics`.
     """

@@ -1,8 +1,8 @@
 """A rank's termination message.
 
-The kubelet copies up to 4096 bytes from a container's /dev/termination-log into the pod's status. In
-a longer message, some fields are shortened, and `cut` lists these fields. `make up` then reads the
-full message from the log, where it is a `summary` event.
+The kubelet copies up to 4096 bytes from a container's /dev/termination-log into the pod's status.
+If a message is longer, fields are shortened, and `cut` lists them. `make up` then reads the full
+message from the log, where it is a `summary` event.
 https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/
 """
 

@@ -269,7 +269,7 @@ def test_a_helpers_failure_is_no_error_of_its_program(program: Program) -> None:
     assert program.run(helper).returncode == 0
     assert "error" not in program.message
     program.run(helper + "os.kill(os.getpid(), 9)")
-    assert "was ended by SIGKILL" in program.message["error"]
+    assert "was terminated by SIGKILL" in program.message["error"]
     program.run(
         f"{helper}import traceback\n"
         "try: {}[1]\nexcept KeyError: traceback.print_exc()\nsys.exit(4)"

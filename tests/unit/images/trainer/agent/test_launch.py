@@ -700,7 +700,7 @@ def test_a_command_that_is_not_there_is_named(commands: _Commands) -> None:
     code, _, _ = commands.run("", "accelerate", "launch", "train.py")
     assert code == 127
     error = str(commands.launched.message["error"])
-    assert error == "there is no program accelerate on PATH; is its package in `requirements`?"
+    assert error == "accelerate is not on PATH; add its package to the job's `requirements`"
 
 
 def test_a_command_starts_its_processes_itself(commands: _Commands) -> None:

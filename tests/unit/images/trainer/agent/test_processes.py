@@ -48,7 +48,7 @@ def test_after_a_failure_it_is_the_message_of_the_rank_that_failed_first(tmp_pat
 
 def test_without_any_message_a_failure_names_the_exit_code_or_the_signal(tmp_path: Path) -> None:
     assert "exited with code 3" in processes.merged(tmp_path, 3, 2)["error"]
-    assert "was ended by SIGKILL" in processes.merged(tmp_path, 137, 2)["error"]
+    assert "was terminated by SIGKILL" in processes.merged(tmp_path, 137, 2)["error"]
 
 
 @dataclass

@@ -223,7 +223,7 @@ def _copy(
 
 
 def _hold(code: int, message: dict[str, Any]) -> None:
-    """If the program failed by itself, report that and keep the pod running for the job's `hold`."""
+    """If the program failed by itself, report it and keep the pod running for the job's `hold`."""
     seconds, rank = int(os.environ.get(_HOLD, "0")), message.get("rank", own_rank())
     is_stopped = signal.SIGTERM in received or message.get("from") == PEER
     # An out-of-memory kill shows only once the container really terminates.
@@ -239,7 +239,7 @@ def _hold(code: int, message: dict[str, Any]) -> None:
 
 
 def _destination(url: str, code: int, rank: int) -> str:
-    """Return the URL for this replica's files: for rank 0, the run's folder, or else a subfolder."""
+    """Return the URL for this replica's files: rank 0's is the run's folder, others a subfolder."""
     if "PET_RDZV_ENDPOINT" in os.environ:
         # In an elastic job, the worker that succeeds as rank 0 has the result.
         replica = None if code == 0 and rank == 0 else own_index()

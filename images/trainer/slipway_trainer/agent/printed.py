@@ -106,7 +106,7 @@ def _last(pattern: re.Pattern[str], drawn: Sequence[str]) -> str | None:
 
 
 def _number(text: str) -> float | str:
-    """Parse a number, even if punctuation follows it; return other text unchanged, for a warning."""
+    """Parse a number, even if punctuation follows; return other text unchanged, for a warning."""
     try:
         return float(text.strip().rstrip(".,;%"))
     except ValueError:

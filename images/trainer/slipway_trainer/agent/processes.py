@@ -3,8 +3,7 @@
     python3 -m slipway_trainer.agent.processes 2 train.py --epochs 1
 
 `slipway_trainer.launch` runs this. It exits with the code of the rank that failed first, and writes
-that rank's message to SLIPWAY_MESSAGE_DIR. torchrun itself exits with 1, and times failures in whole
-seconds.
+that rank's message to SLIPWAY_MESSAGE_DIR. torchrun itself exits with 1, and records only seconds.
 """
 
 import json

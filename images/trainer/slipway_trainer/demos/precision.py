@@ -47,7 +47,7 @@ def choose(
 
 
 def _measured(net: nn.Module, images: Tensor, labels: Tensor) -> dict[str, float]:
-    """Return how many seconds the fastest step took with each type."""
+    """Return the time that the fastest step took, in seconds, for each of `_TYPES`."""
     probed = copy.deepcopy(net).train()
 
     def step(name: str) -> float:

@@ -121,7 +121,7 @@ class Mlflow:
         body: bytes | IO[bytes] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """Return the server's response; raises the same exceptions as the methods of a `Sink`."""
+        """Return the server's response; raises the same exceptions as a `Sink`'s methods."""
         url, own = f"{self._run.url}/api/2.0/{path}", {**(headers or {}), **_authorization()}
         request = urllib.request.Request(url, body, own, method=method)  # noqa: S310 - from the stack
         try:

@@ -34,7 +34,7 @@ class Run:
     """A run to track, from the pod's environment.
 
     `experiment` is the stack and job, `rank` that of the pod's first process. The server's URL is
-    `url` for pods, `address` for browsers. Keys in `facts`: `revision`, `image`, `data`, `settings`.
+    `url` for pods, `address` for browsers. `facts` has revision, `image`, `data` and `settings`.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""The resources, costs and order of a stack's jobs. Pure."""
+"""The resources, costs and order of a stack's jobs."""
 
 import operator
 from bisect import bisect_left

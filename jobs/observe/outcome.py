@@ -1,4 +1,4 @@
-"""Build a run's result, with the reason for a failure, and advice. Pure."""
+"""Build a run's result, with the reason for a failure, and advice."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence

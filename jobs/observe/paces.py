@@ -1,4 +1,4 @@
-"""Find ranks that are slower than the others, comparing their own part of a step. Pure."""
+"""Find ranks that are slower than the others, comparing their own part of a step."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The progress of a run, as rank 0 reports it in its log. Pure."""
+"""The progress of a run, as rank 0 reports it in its log."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

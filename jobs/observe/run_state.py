@@ -1,4 +1,4 @@
-"""The observed state of a run: its pods, failures, disruptions and progress. Pure."""
+"""The observed state of a run: its pods, failures, disruptions and progress."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

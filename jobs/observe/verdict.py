@@ -1,4 +1,4 @@
-"""Decide whether a run has ended, and how, from its observed state. Pure."""
+"""Decide whether a run has ended, and how, from its observed state."""
 
 import re
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Read the inputs of runs that Slipway declared by manifest until November 2026. Pure."""
+"""Read the inputs of runs that Slipway declared by manifest until November 2026."""
 
 import json
 from collections.abc import Mapping

@@ -180,7 +180,7 @@ def test_sigterm_is_answered_with_a_checkpoint_after_the_step_at_hand(
     stopped = replace(_MNIST, signal=signal.SIGTERM, steps=20)
     ranks = image.train(tmp_path, _MNIST, stopped, args=_SMALL, env=rare)
     assert ranks[1].code == 128 + signal.SIGTERM, ranks[1].errors
-    assert ranks[1].message["error"] == "ended by SIGTERM"
+    assert ranks[1].message["error"] == "terminated by SIGTERM"
     [kept] = ranks[0].of("checkpoint")
     assert kept["step"] >= 20
     ended = _straight(image, tmp_path, _MNIST, _MNIST)

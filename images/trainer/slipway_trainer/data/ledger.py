@@ -111,7 +111,7 @@ class Ledger:
         self.version += 1
 
     def close_epoch(self) -> None:
-        """Start the next epoch; raises `RuntimeError` unless each index was counted exactly once."""
+        """Start the next epoch; raises `RuntimeError` unless each index was counted once."""
         audit = self.audit()
         if not self.epoch_complete or audit["counted_once"] != self.terms.size:
             raise RuntimeError(f"epoch {self.epoch} is not complete: {audit}")

@@ -40,7 +40,7 @@ def store(address: Address, *, is_master: bool = False) -> dist.TCPStore:
 
 
 def enter(record: Record, rank: int, address: Address, timeout: timedelta) -> None:
-    """Meet a world's other members at a store, and create the group; raises `WorldChanged`."""
+    """Meet a world's members at a store, and create the process group; raises `WorldChanged`."""
     hook = sys.excepthook
 
     def meet() -> None:
@@ -68,7 +68,7 @@ def collective(operation: Callable[[], Result]) -> Result:
 
 
 def gather(mine: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return all ranks' JSON values, in rank order."""
+    """Return the JSON values `mine` from all ranks, in rank order."""
     text, answers = json.dumps(mine).encode(), []
     for source in range(dist.get_world_size()):
         packed = torch.empty(_announced(len(text), source), dtype=torch.uint8)
@@ -84,8 +84,8 @@ def follow_furthest(
 ) -> tuple[list[dict[str, Any]], dict[str, Any], dict[str, Any] | None]:
     """Gather all ranks' progress, and send the most advanced rank's state to those that lack it.
 
-    Returns all ranks' values, those of the most advanced by `progress`, and, on a rank that lacks
-    it, its state. `state` returns this rank's own. Raises `WorldChanged` if a worker was lost.
+    Returns all ranks' values, the value with the highest `progress` and, on ranks that lack that
+    rank's state, this state. `state()` is this rank's own. Raises `WorldChanged` after a loss.
     """
     answers = collective(lambda: gather(mine))
     furthest = max(answers, key=lambda each: each["progress"])
@@ -109,7 +109,7 @@ def hand_over(
     """Send the state from rank `source` to the ranks that lack it, and return it there.
 
     A large state is sent in pieces, so that no rank waits for longer than one piece takes. It
-    contains only tensors and plain values, which are safe to unpickle. Other ranks pass None.
+    contains only tensors and plain values, which are safe to unpickle. Only `source` passes it.
     """
     rank = dist.get_rank()
     if rank == source:

@@ -33,8 +33,8 @@ class RefusedError(Exception):
 class Run:
     """A run to track, from the pod's environment.
 
-    `experiment` is the stack and job, `rank` that of the pod's first process. The server's URL is
-    `url` for pods, `address` for browsers. `facts` has revision, `image`, `data` and `settings`.
+    `experiment` is the stack and job, `rank` the first process's. The server's URL is `url` for
+    pods, `address` for browsers. `facts` contains `revision`, `image`, `data` and `settings`.
     """
 
     id: str

@@ -12,7 +12,7 @@ from jobs.model.program import Role
 
 @dataclass(frozen=True)
 class Surroundings:
-    """A job's cluster and program, as known before anything is created; None means unknown."""
+    """What is known about a job's cluster and program in advance; None means unknown."""
 
     gpus_per_node: int | None = None
     capacity: Capacity | None = None
@@ -57,11 +57,14 @@ class Rule:
 
 
 def rule(pointer: str) -> Callable[[Find], Rule]:
-    """Create a rule, named after the function that finds its mistake."""
+    """Return a decorator that turns a function into a rule, named after the function.
+
+    `pointer` is a link to documentation.
+    """
     return lambda find: Rule(find.__name__[1:].replace("_", "-"), pointer, find)
 
 
 def place(job: TrainingJob, role: Role, *field: str) -> Path:
-    """Return the path to a role's field: the Master's own, if it has one."""
+    """Return the path to a field for a role: the one in `master` if the Master sets its own."""
     is_own = role == "Master" and getattr(job.master, field[0], None) is not None
     return ("master", *field) if is_own else field

@@ -1,7 +1,7 @@
 """Wait for a run inside its cluster: a Job there evaluates it with the same code as `up`.
 
-The ConfigMap `<job>-waiter`, the ledger, holds the run and its outcome. It owns the Job, its
-service account, roles and code, and in the end the ConfigMaps that hold the run's logs.
+The ConfigMap `<job>-waiter`, the ledger, contains the run's inputs and its outcome. It owns the
+Job, its service account, roles and code and, once the run has ended, the ConfigMaps with its logs.
 """
 
 import base64
@@ -32,7 +32,7 @@ _CODE = (
     *("images/trainer/slipway/*", "images/trainer/slipway_trainer/agent/*"),
 )
 _PART, _MOST_PARTS = 700_000, 32
-"""Archive bytes per ConfigMap (its limit is 1 MiB in base64), and the most ConfigMaps."""
+"""Archive bytes per ConfigMap (limited to 1 MiB in base64), and the maximum of ConfigMaps."""
 _LOG_BYTES = 128 * 2**20  # of all logs before compression, which takes a few seconds
 _POLL_SECONDS = 0.5
 _GONE_SECONDS = 90.0
@@ -47,12 +47,12 @@ class Ledger(JobApi):
         return f"{self.name}-waiter"
 
     def known(self) -> dict[str, str] | None:
-        """Return the ledger's values by key, or None if it does not exist."""
+        """Return the ledger's values, keyed by name, or None if it does not exist."""
         ledger = self._one("ConfigMap", self.own)
         return None if ledger is None else dict(ledger.get("data") or {})
 
     def note(self, **values: str) -> None:
-        """Write values by key; do nothing if the ledger no longer exists."""
+        """Write values to the ledger, by name; do nothing if it no longer exists."""
         self._unless_gone(Request("PATCH", self._of("ConfigMap", self.own), body={"data": values}))
 
     def begin(
@@ -60,8 +60,8 @@ class Ledger(JobApi):
     ) -> None:
         """Create the ledger and its objects, unless a killed `up` has already created them.
 
-        `run` holds the inputs for `jobs.run.waiter`, `image` contains the packages in waiter.txt,
-        and `hook` is a `jobs.run.notify.Hook`, kept in a Secret rather than in the ledger.
+        `run` contains the inputs for `jobs.run.waiter`; `image`, the packages in waiter.txt. `hook`
+        is a `jobs.run.notify.Hook`, which is kept in a Secret rather than in the ledger.
         """
         names = {"name": self.own, "job": self.name, "namespace": self.namespace, "image": image}
         objects = rendered(Path(__file__).with_name("waiter.yaml"), **names)
@@ -120,7 +120,7 @@ class Ledger(JobApi):
         raise InterruptedWait(f"job {self.name} was removed by `make down`, or an `up` without it")
 
     def _running(self, values: Mapping[str, str]) -> RunResult | None:
-        """Return the result of a run whose ranks are all running, or None until then."""
+        """Return a result with the state Running once all ranks are running, or None until then."""
         job = self.get()
         if job is None:
             return None
@@ -208,7 +208,7 @@ def code() -> bytes:
 
 
 def _packed(folder: Path, longest: int) -> bytes:
-    """Return a zip file of a job's archive, with only the newest bytes of long logs."""
+    """Return a zip file of a job's archive; logs over `longest` bytes are cut to their tails."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
         for path in sorted(each for each in folder.rglob("*") if each.is_file()):

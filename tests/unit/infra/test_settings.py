@@ -277,7 +277,7 @@ def test_a_webhooks_secrets_in_plain_text_are_refused_and_not_repeated() -> None
     notify = {"url": _HOOK, "key": _KEY, "on": ["suceeded"], "form": "discord"}
     found = problems(configured(notify=json.dumps(notify)))
     only = (
-        "its value is not allowed; it must be {config: hook} only, for a value set by "
+        "its value is not allowed; it must be {config: hook}, which refers to a value set by "
         "`pulumi config set --secret hook`"
     )
     assert found == {

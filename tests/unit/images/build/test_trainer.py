@@ -82,7 +82,7 @@ def test_git_python_umask_keep_the_hash(change: Callable[[Path], object], contex
 def test_the_name_is_open_until_it_is_known_which_data_set_is_in_it(context: Path) -> None:
     spec = ImageSpec("image", context, {"data": _REAL})
     assert not spec.is_settled
-    with pytest.raises(RuntimeError, match="its data set data is not fetched"):
+    with pytest.raises(RuntimeError, match="data set data is not fetched"):
         _ = spec.reference
     asked = spec.content_hash
     spec.settle(Listener())

@@ -76,9 +76,9 @@ def test_the_text_for_slack_has_no_mentions_or_links(receiver: Webhook) -> None:
     hook = Hook(receiver.url, form="slack")
     assert told(hook, SUCCEEDED) + told(hook, FAILED) == []
     assert receiver.bodies == [
-        {"text": "Job mine of stack dev: Succeeded in 12.5 s, accuracy 0.97, f1 0.5"},
+        {"text": "Job mine in stack dev: Succeeded in 12.5 s, accuracy 0.97, f1 0.5"},
         {
-            "text": "Job mine of stack dev: Failed: rank 1 exited with code 1: ValueError: "
+            "text": "Job mine in stack dev: Failed: rank 1 exited with code 1: ValueError: "
             "&lt;!channel&gt; &amp; *all*"
         },
     ]
@@ -93,7 +93,7 @@ def test_teams_gets_an_adaptive_card_with_the_text_as_it_is(receiver: Webhook) -
     assert attachment["content"]["type"] == "AdaptiveCard"
     [block] = attachment["content"]["body"]
     assert block["inlines"] == [
-        {"type": "TextRun", "text": f"Job mine of stack dev: Failed: {FAILED.reason}"}
+        {"type": "TextRun", "text": f"Job mine in stack dev: Failed: {FAILED.reason}"}
     ]
 
 
@@ -184,7 +184,7 @@ def test_one_that_hangs_holds_up_no_run(receiver: Webhook, monkeypatch: pytest.M
     begun = time.monotonic()
     Hook(receiver.url).tell_beside("mine", FAILED, warnings.append)
     assert time.monotonic() - begun < 5
-    assert warnings == ["webhook not yet notified about job mine; retrying until this command ends"]
+    assert warnings == ["webhook not yet notified about job mine; retrying until this command exits"]
 
 
 def test_each_try_has_a_limit_of_time_and_another_follows(

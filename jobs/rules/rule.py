@@ -57,10 +57,7 @@ class Rule:
 
 
 def rule(pointer: str) -> Callable[[Find], Rule]:
-    """Return a decorator that turns a function into a rule, named after the function.
-
-    `pointer` is a link to documentation.
-    """
+    """Return a decorator that turns a function into a rule; `pointer` links to documentation."""
     return lambda find: Rule(find.__name__[1:].replace("_", "-"), pointer, find)
 
 

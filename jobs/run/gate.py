@@ -74,7 +74,9 @@ def judge(
         warn(f"job {job} lacks {text}")
     if misses:
         listed = "".join(f"\n  {each.text}" for each in misses)
-        what = f"a limit: {misses[0].text}" if len(misses) == 1 else f"{len(misses)} limits:{listed}"
+        what = (
+            f"a limit: {misses[0].text}" if len(misses) == 1 else f"{len(misses)} limits:{listed}"
+        )
         raise RuntimeError(f"job {job} succeeded, but did not meet {what}\n{then} {advice(misses)}")
 
 

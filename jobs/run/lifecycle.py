@@ -180,10 +180,7 @@ def _of_running(inputs: Properties, context: Context) -> tuple[Any, list[Change]
 
 
 def _with_waiter(ledger: Ledger, training: Training, inputs: Properties) -> RunResult | None:
-    """Return the result or state of a run that is watched by a waiter; None if it has none.
-
-    Creates a waiter if the inputs ask for one.
-    """
+    """Return the result or state of a run with a waiter, which may be created now, or None."""
     context, digest, image = training.context, training.submission.digest(), inputs.get("waiter")
     if (ledger.known() or {}).get("digest") != digest:
         ledger.remove(context)
@@ -204,7 +201,7 @@ def _with_waiter(ledger: Ledger, training: Training, inputs: Properties) -> RunR
 
 
 def _searched(state: Properties, inputs: Properties, context: Context) -> Any:
-    """Return the result, plus values that changed patterns in `metrics` find in the archived log."""
+    """Return the result, plus metrics that changed patterns find in the archived log."""
     values, logs = state["result"], archive.of_urn(context.urn)
     before, now = (each["job"].get("metrics", {}) for each in (state, inputs))
     if changed := [name for name in now if now[name] != before.get(name)]:

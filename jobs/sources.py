@@ -167,7 +167,7 @@ def image_spec(job: TrainingJob, base: str) -> JobImageSpec | None:
 
 
 def read_build(image: JobImageSpec) -> dict[str, str]:
-    """Return the programs in a build context, and the Dockerfile without comments, keyed by path."""
+    """Return the programs in a build context, and the Dockerfile without comments, by path."""
     texts = {}
     for path in _files(image.context):
         with suppress(OSError):  # the build reports a file that can't be read

@@ -60,7 +60,7 @@ class ImageResource(Handler):
     def preview(
         self, state: Properties | None, inputs: Properties, shown: Properties, context: Context
     ) -> Properties:
-        """Return the outputs that can be predicted, such as the reference, which has a hash."""
+        """Return the outputs that are predictable; the reference depends only on the content."""
         if state is None or state.get("contentHash") != inputs["contentHash"]:
             self.announce(inputs, context)
         unknown: Properties = dict.fromkeys(self.outputs, UNKNOWN)

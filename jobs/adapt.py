@@ -69,7 +69,7 @@ def wants_gpus(job: TrainingJob) -> bool:
 
 
 def _with_time_to_grow(job: TrainingJob, seconds: int) -> TrainingJob:
-    """Return `job` with a start timeout in which nodes can be added, unless it has its own."""
+    """Return `job` with a start timeout that allows for adding nodes, unless it sets its own."""
     start = min(seconds, job.timeout)
     if job.start_timeout != START_TIMEOUT or start <= START_TIMEOUT:
         return job

@@ -146,7 +146,7 @@ def _complete(entry: Entry, leaves: Mapping[str, Leaf]) -> None:
 
 
 def _allow(name: str, entry: Entry) -> dict[Field, str]:
-    """Remove invalid fields; return the reasons by field. Raises `ValueError` for the image's."""
+    """Remove invalid fields; return the reasons. Raises `ValueError` if the image is invalid."""
     reasons: dict[Field, str] = {}
     while not isinstance(problems := declare(name, entry, name), TrainingJob):
         places = {located(name, field): field for field in _fields(entry)}
@@ -161,7 +161,7 @@ def _allow(name: str, entry: Entry) -> dict[Field, str]:
 
 
 def _shorten(name: str, entry: Entry, sent: Mapping[str, str]) -> TrainingJob:
-    """Remove fields whose removal leaves the manifest values at `sent`; return the entry's job."""
+    """Remove fields that do not affect the manifest's values, `sent`; return the entry's job."""
     for field in _fields(entry):
         less = copy.deepcopy(entry)
         _put(less, field)

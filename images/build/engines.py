@@ -79,7 +79,7 @@ class Engine:
     def push(self, reference: str, name: str, config: Path, *, plain: bool) -> Sequence[Command]:
         """Push the image to a registry under `name`.
 
-        `config` is a docker config.json with the registry's credentials, since every user on this
+        The registry's credentials are in `config`, a docker config.json, because every user on this
         machine can read command lines. A `plain` registry uses HTTP without TLS.
         """
         if self._is_docker:
@@ -100,7 +100,7 @@ class Engine:
         return (*self.call, "rmi", reference)
 
     def prune(self) -> Sequence[Command]:
-        """Remove unused data, such as the steps that failed or killed builds left behind."""
+        """Remove unused data, such as steps from builds that failed or were killed."""
         if self._is_docker:
             return ()  # The daemon also holds other users' images.
         prune = ("rmi", "--prune") if self.name == "buildah" else ("image", "prune", "--force")

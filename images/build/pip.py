@@ -96,7 +96,7 @@ def mounts(work: Path) -> Mapping[str, Path]:
 
 
 def settings(listed: str) -> dict[str, str]:
-    """Return the settings that `pip config list` printed; those from the environment win."""
+    """Return settings from `pip config list`'s output; the environment's take precedence."""
     values: dict[str, str] = {}
     for line in sorted(listed.splitlines(), key=lambda line: line.startswith(":env:")):
         key, _, value = line.partition("=")

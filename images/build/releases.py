@@ -79,7 +79,7 @@ RELEASES: Mapping[str, Release] = {
 def chosen(torch: str | None, *, gpus: bool, stack: str | None = None) -> Release:
     """Return a job's version of torch: the requested one, or else the stack's, or the default.
 
-    The stack's version applies only to jobs that can use it: one for GPUs only is not for CPU jobs.
+    The stack's version applies only to jobs that can use it: CPU jobs ignore one for GPUs only.
     """
     fit = [*usable(() if gpus else None)]
     return RELEASES[torch] if torch else next((e for e in fit if e.torch == stack), fit[0])

@@ -110,7 +110,8 @@ def logins(variables: Mapping[str, str]) -> set[str]:
 def _isolated() -> tuple[str, ...]:
     """Return a prefix for a command line, which makes sure that nothing outlives the command.
 
-    Its child processes and mounts are removed when it exits. It is killed if this process dies.
+    The command's child processes and mounts are removed when it exits. It is killed if this process
+    dies.
     """
     if os.geteuid() != 0:
         return ()  # rootless builders create a user namespace

@@ -56,9 +56,9 @@ def digest_of(directory: Path, without: Collection[str] = ()) -> bytes:
 
 
 def others(path: Path) -> list[Path]:
-    """Return the other versions of a file named `<name>-<digits>.<suffix>`: its digits differ.
+    """Return files that differ from `path`, `<name>-<digits>.<suffix>`, only in their digits.
 
-    Versions of an image that a resource still uses are left out.
+    Files for images that a resource still uses are left out.
     """
     name, _, _ = path.stem.rpartition("-")
     # Not `<name>-*`, which may match another image's name.

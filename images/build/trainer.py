@@ -71,7 +71,7 @@ class ImageSpec(BuildSpec):
         return all(dataset.taken() is not None for dataset in self.datasets.values())
 
     def settle(self, reporter: Context) -> None:
-        """Fetch each data set whose alternative is still open: the original or its stand-in.
+        """Fetch data sets, if necessary to find out whether their stand-ins must be used.
 
         Raises the same exceptions as `Dataset.provide`.
         """
@@ -81,7 +81,7 @@ class ImageSpec(BuildSpec):
 
     @property
     def version(self) -> str:
-        """The first digits of the content's hash; raises `RuntimeError` before it is settled."""
+        """The content's hash, shortened; raises `RuntimeError` before the image is settled."""
         digest = hashlib.sha256(self.content_hash.encode())
         for name, dataset in sorted(self.datasets.items()):
             if (taken := dataset.taken()) is None:

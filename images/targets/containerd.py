@@ -25,7 +25,7 @@ _IMPORT_LIMIT = 600.0
 
 @dataclass(frozen=True)
 class Node(Target):
-    """A containerd, identified by the address of its socket."""
+    """A containerd instance, identified by the address of its socket."""
 
     address: str
     namespace: str
@@ -35,7 +35,7 @@ class Node(Target):
 
     @property
     def is_up(self) -> bool:
-        """True if containerd is listening. Its socket file is not enough: it survives a kill."""
+        """True if containerd is listening; after a kill, its socket file still exists."""
         with socket.socket(socket.AF_UNIX) as probe:
             probe.settimeout(_ANSWER_LIMIT)
             return raised(partial(probe.connect, self.address), OSError) is None

@@ -1,8 +1,7 @@
 """A registry that the cluster's nodes pull from; images are pushed to it and never removed.
 
 Images with the same content have the same name, so other stacks and users may be running them. A
-registry that belongs to a stack is removed with the stack. Queries use TLS, except on loopback, and
-follow
+registry that belongs to a stack is removed with it. Queries use TLS, except on loopback, and follow
 https://github.com/opencontainers/distribution-spec/blob/main/spec.md, with a token as in
 https://distribution.github.io/distribution/spec/auth/token/.
 """

@@ -60,7 +60,7 @@ def config(server: str, login: Login | None) -> dict[str, Any]:
 def find_login(server: str, how: How, credentials: str | None) -> Login | None:
     """Return a registry's login, or None if the default files have none.
 
-    Raises `TargetError` if it must come from `credentials` or the Azure CLI, which have none.
+    Raises `TargetError` if `credentials` is set, or `how` is the Azure CLI, and there is none.
     """
     if how == "azure":
         return _by_azure(host(server))

@@ -95,7 +95,7 @@ class JobApi:
         return self._owned(self._items(self._pods, self._labelled))
 
     def delete_pod(self, name: str, *, at_once: bool = False) -> None:
-        """Start deleting one pod, if it exists; `at_once` does so without its node's response."""
+        """Start deleting one pod, if it exists; `at_once` does not wait for the pod's node."""
         query = {"gracePeriodSeconds": "0"} if at_once else {}
         self._unless_gone(Request("DELETE", self._path(name), query))
 
@@ -140,7 +140,7 @@ class JobApi:
     def log_lines(
         self, pod: str, *, since: str | None = None, previous: bool = False, follow: bool = False
     ) -> Iterator[list[Line]]:
-        """Yield the log of a replica's container as it arrives, until nothing more does.
+        """Yield the log of a replica's container as it arrives, until no more lines arrive.
 
         `since` is an RFC 3339 timestamp in whole seconds, `previous` selects the container before
         the last restart, and `follow` waits for more lines. Requests are not retried: callers

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 LONGEST = 256 * 1024
-"""The length, in bytes, to which lines are cut, so that none fills up memory."""
+"""Maximum length of a line, in bytes. Longer lines are cut, so that they don't fill up memory."""
 
 # https://github.com/kubernetes/kubernetes/blob/v1.34.4/staging/src/k8s.io/cri-client/pkg/logs/logs.go
 _STAMP = re.compile(r"[12]\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}(Z|[+-]\d\d:\d\d)")
@@ -24,7 +24,7 @@ class Line(NamedTuple):
 
     @classmethod
     def parse(cls, raw: str) -> "Line | None":
-        """Parse a line from the kubelet; None if it is the kubelet's own, without a timestamp."""
+        """Parse a line from the kubelet; None for the kubelet's own messages without timestamps."""
         stamp, _, text = raw.partition(" ")
         if (matched := _STAMP.fullmatch(stamp)) is None:
             return None
@@ -52,7 +52,7 @@ class Cursor:
 
     @property
     def since(self) -> str | None:
-        """The time to request the log from, in whole seconds; the last line is then repeated."""
+        """The time from which to request the log, in whole seconds; repeats the last line."""
         if self.stamp is None:
             return None
         # The API server rounds down; an extra second covers lines that are out of order.

@@ -26,7 +26,7 @@ class Effect(Enum):
     IN_PLACE = "in place"
     """The PyTorchJob and its pods are patched; nothing is trained."""
     WAITS = "for the wait"
-    """The process that waits for the run uses it, in this or the next attempt; no new training."""
+    """The process that waits for the run uses it, in this or the next attempt; nothing trains."""
     JUDGES = "judged again"
     """Only the gate, or the check before anything is created, uses the field, not the run."""
 

@@ -94,7 +94,7 @@ def cache_claim(namespace: str) -> Manifest:
 def other_volumes(
     job: TrainingJob, others: Mapping[str, TrainingJob], *, has_volume: bool
 ) -> InputVolumes:
-    """Return the volumes with `job`'s inputs; `has_volume` means that one has the stack's files."""
+    """Return the volumes with `job`'s inputs; `has_volume` if the stack keeps files in a volume."""
     places = {
         name: _output_volume(others[source.job], has_volume) for name, source in job.inputs.items()
     }

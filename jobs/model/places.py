@@ -48,7 +48,7 @@ def checkpoints_url(job: TrainingJob, place: str | None) -> str | None:
 def prepare(
     pod: dict[str, Any], submission: Submission, role: Role, key: str, facts: Map | None
 ) -> None:
-    """Add what kept files and tracking need, variables and a volume, to a role's pods.
+    """Add the variables and the volume that kept files and tracking need to a role's pods.
 
     `key` names the checkpoints (`manifest.checkpoint_key`), and `facts` is the run's provenance.
     """

@@ -157,7 +157,7 @@ def environment(job: TrainingJob, share: Share) -> list[dict[str, Any]]:
 
 
 def secrets(job: TrainingJob, namespace: str, values: Mapping[str, str]) -> list[Manifest]:
-    """Return the Secret with those secrets in the configuration that `job` uses, if any."""
+    """Return a Secret with the configured secrets that `job` refers to, if there are any."""
     data = {
         name: base64.b64encode(values[each.config].encode()).decode()
         for name, each in job.env.items()

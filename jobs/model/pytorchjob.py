@@ -124,7 +124,7 @@ def templates(job: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def run_of(thing: Mapping[str, Any]) -> str | None:
-    """Return the run id of a PyTorchJob or pod; None if it does not have that label."""
+    """Return the run ID of a PyTorchJob or pod, or None if it lacks that label."""
     return (thing["metadata"].get("labels") or {}).get(RUN_LABEL)
 
 

@@ -157,7 +157,7 @@ def claim(  # noqa: PLR0913  # its name, and the options of a claim
     storage_class: str | None = None,
     keep: bool = False,
 ) -> Manifest:
-    """Return a claim, which, if `keep` is set, is retained when it is no longer declared.
+    """Return a claim; if `keep` is set, it is retained even when it is no longer declared.
 
     `mode` is a Kubernetes access mode; if `storage_class` is None, the cluster's default is used.
     """

@@ -108,7 +108,7 @@ class Disruption:
     at: datetime  # by the cluster's clock
 
     def brought_about(self, cause: Failure | None) -> bool:
-        """Return whether this explains `cause`, the failure that ended the run; True if None."""
+        """Return whether this explains `cause`, the run's failure; True if there is no cause."""
         if cause is None:
             return True
         if cause.exit.out_of_memory:

@@ -51,7 +51,7 @@ class LogEnds:
         return {replica.ranks: frames for replica, frames in self._stood()}
 
     def summary(self, number: int) -> dict[str, Any]:
-        """Return a replica's full summary from its log, where it is if it exceeds 4 KB."""
+        """Return a replica's full summary, which its log contains if it exceeds 4 KB."""
         log = self.kept.log(number, self.run.replicas[number].container_id)
         events = events_of(log, ["summary"])
         summaries: list[Event] = [each["summary"] for each in events if "summary" in each]

@@ -140,7 +140,7 @@ class Obstacles:
 
 
 def see_events(run: RunState, events: Sequence[Object]) -> None:
-    """Record in `run`, from its events, nodes that are being added, and pods that were refused."""
+    """Record in `run` which nodes are being added and which pods were refused, as `events` say."""
     waiting = {each.uid for each in run.replicas.values() if each.unschedulable is not None}
     about = [event for event in events if event["involvedObject"].get("uid") in waiting]
     run.growth = cloud_reports.growth(about)

@@ -37,8 +37,8 @@ def result(
 ) -> RunResult:
     """Return the result of a run that has ended.
 
-    `seen_at` is the end time to use if the operator did not record one. `full_message` returns the
-    complete message of the replica with a number, if the message did not fit in 4 KB.
+    `seen_at` is the end time to use if the operator did not record one. `full_message` returns a
+    replica's complete message, given the replica's number, if the message exceeds 4 KB.
     """
     job, topology, replicas = run.job, run.topology, run.replicas
     # Includes pods that have since been replaced.
@@ -161,7 +161,7 @@ def details(
 ) -> FailureDetails:
     """Return the details about a run that did not succeed, with its logs and events.
 
-    `again` is the last thing that the advice says to do.
+    `again` is the last step in the advice.
     """
     disruption, cause, silent = run.cured_by_a_retry, run.cause, logs.silent()
     evicted = None if cause is None else cause.replica.evicted

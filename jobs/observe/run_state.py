@@ -272,7 +272,7 @@ class RunState:
         return self.stalled is not None
 
     def forget_stillness(self) -> None:
-        """Measure stalls from scratch, since the ranks that had stalled were dismissed."""
+        """Start measuring stalls again, since the ranks that had stalled were removed."""
         self.stalled = None
         for number in self.replicas:
             self._since.pop(_STILLNESS.format(number), None)

@@ -130,7 +130,7 @@ def outlasting(run: RunState) -> str:
 
 
 def _repeats(run: RunState) -> End | None:
-    """Return the outcome of an elastic run that keeps failing in one way before its first step."""
+    """Return the outcome of an elastic run that repeats the same failure before its first step."""
     if not run.topology.elastic or run.progress.has_stepped or not run.failures:
         return None
     error = _early_error(run.failures[-1])

@@ -134,7 +134,7 @@ class Wait:
         self._report()
 
     def _settle(self, feed: Feed, *, may_be_held: bool) -> None:
-        """Wait for the failure that caused the others, or for its pod to be held, as both lag."""
+        """Wait until the failure that caused the others is known, or a failed pod is held."""
         cause = self._run.cause
         missed_a_peer = cause is not None and cause.origin is Origin.PEER
         # The peer may have been on a lost node.

@@ -66,8 +66,8 @@ def added(
 ) -> RunResult:
     """Return a result; if it is a success, add missing metrics that `patterns` find in the log.
 
-    Metrics in `again` are searched for again. In pods, the launcher does this; here it is for
-    images without it, and for patterns added later. A search may hang, so a process does it.
+    Metrics in `again` are searched for again. In pods, the launcher does this; here, it is for
+    images without it, and for new patterns. A search may hang, so it runs in its own process.
     """
     due = {name for name in patterns if name in again or result.figure(name) is None} - _PLACES
     log = _log(kept)

@@ -156,7 +156,7 @@ def provenance(inputs: Mapping[str, Any]) -> dict[str, Any]:
 
     `revision` is the commit in the directory of the job's script or build, or else in the project,
     with "-dirty" if files differ from it or are untracked. `image` is the reference that pods use,
-    `files` the ConfigMaps that hold the script, named with a hash of its content, `data` the
+    `files` the ConfigMaps with the script, whose names contain a hash of its content, `data` the
     declared data, with the sha256 if declared, and `settings` the complete declaration.
     """
     settings, script = inputs["job"], inputs.get("script")

@@ -70,7 +70,7 @@ def _cores_beyond_a_node(job: TrainingJob, around: Surroundings) -> Findings:
 
 
 def _largest(requested: Share, pools: tuple[NodePool, ...]) -> tuple[Decimal, NodePool] | None:
-    """Return the pool with the most cores per node, and these, among pools that a replica can use.
+    """Return the most cores per node in any pool that a replica can use, and that pool.
 
     A replica without GPUs does not tolerate the taint on GPU nodes. None if cores are unknown.
     """

@@ -12,7 +12,7 @@ from jobs.model.program import Role
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What is known about a job's cluster and program in advance; None means unknown."""
+    """A job's cluster and program, as far as they are known in advance; None means unknown."""
 
     gpus_per_node: int | None = None
     capacity: Capacity | None = None

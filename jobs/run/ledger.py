@@ -32,7 +32,7 @@ _CODE = (
     *("images/trainer/slipway/*", "images/trainer/slipway_trainer/agent/*"),
 )
 _PART, _MOST_PARTS = 700_000, 32
-"""Archive bytes per ConfigMap (limited to 1 MiB in base64), and the maximum of ConfigMaps."""
+"""Bytes of the archive per ConfigMap (limit: 1 MiB in base64), and the most ConfigMaps allowed."""
 _LOG_BYTES = 128 * 2**20  # of all logs before compression, which takes a few seconds
 _POLL_SECONDS = 0.5
 _GONE_SECONDS = 90.0

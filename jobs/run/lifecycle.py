@@ -42,7 +42,7 @@ class PyTorchJobHandler(Handler):
 
     def __init__(self) -> None:
         self._succeeded: dict[str, str | None] = {}
-        """The latest successful run, by the URN of each job that this `up` trains again."""
+        """The latest successful run's ID, keyed by URN, for jobs that this `up` trains again."""
 
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         """Replace the run after a change that can alter the result, or if it did not succeed."""
@@ -76,7 +76,7 @@ class PyTorchJobHandler(Handler):
         return super().preview(state, inputs, shown, context)
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Run the job until it ends, or resume waiting for one that an interrupted `up` left.
+        """Run the job until it ends, or resume waiting for one that an interrupted `up` started.
 
         Raises:
             RuntimeError: the job could not be submitted.
@@ -180,7 +180,7 @@ def _of_running(inputs: Properties, context: Context) -> tuple[Any, list[Change]
 
 
 def _with_waiter(ledger: Ledger, training: Training, inputs: Properties) -> RunResult | None:
-    """Return the result or state of a run with a waiter, which may be created now, or None."""
+    """Return the result or state of a run that has or gets a waiter; None if it has none."""
     context, digest, image = training.context, training.submission.digest(), inputs.get("waiter")
     if (ledger.known() or {}).get("digest") != digest:
         ledger.remove(context)
@@ -213,7 +213,7 @@ def _searched(state: Properties, inputs: Properties, context: Context) -> Any:
 
 
 def _costs(state: Properties, inputs: Properties) -> str:
-    """Describe what a run costs that is as long as the last one; empty if that is unknown."""
+    """Describe the cost of a run that takes as long as the last one; empty if it is unknown."""
     seconds, cost = state["result"].get("duration_seconds"), inputs.get("cost")
     if not cost or not seconds:
         return ""

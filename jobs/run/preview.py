@@ -95,7 +95,7 @@ def _effect(leaf: Leaf) -> Effect | None:
 
 
 def _begins(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:
-    """Describe from where a job with checkpoints trains; a successful run removes these."""
+    """Describe whether a job with checkpoints resumes; a successful run removes checkpoints."""
     before, now = (checkpoint_key(Submission.from_inputs(each)) for each in (state, inputs))
     if before != now:
         return "; it starts over, not from a checkpoint"

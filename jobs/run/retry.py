@@ -23,7 +23,7 @@ Attempt = dict[str, Any]
 
 
 def earlier(job: Mapping[str, Any]) -> list[Attempt]:
-    """Return the attempts that a PyTorchJob records, oldest first: earlier ones, or a lost own."""
+    """Return the attempts that a PyTorchJob records, oldest first; its own only if it was lost."""
     return list(json.loads((job["metadata"].get("annotations") or {}).get(ANNOTATION, "[]")))
 
 

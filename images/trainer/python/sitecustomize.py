@@ -33,7 +33,7 @@ _to_watch = ["torch.autograd"] if "SLIPWAY_MESSAGE_DIR" in os.environ else []
 
 
 def _record(error: BaseException | None, text: str = "") -> None:
-    """Record the error that terminates this process; if recording it fails, that is ignored."""
+    """Record the error that terminates this process; ignore errors while recording it."""
     try:
         from slipway import uncaught  # noqa: PLC0415 - a program that succeeds does not need it
 

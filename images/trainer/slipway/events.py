@@ -58,7 +58,7 @@ def reported(line: str) -> dict[str, Any]:
 
 
 def json_map(text: str) -> dict[str, Any]:
-    """Return the JSON object in `text`, or an empty map if it is none or is nested too deeply.
+    """Return the JSON object in `text`, or an empty map if it is invalid or nested too deeply.
 
     Integers with more than 15 digits become floats; lone surrogates, as in file names, are escaped.
     """

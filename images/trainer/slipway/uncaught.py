@@ -116,7 +116,7 @@ def described(error: BaseException | None, text: str = "") -> dict[str, Any]:
 
 
 def relevant(text: str) -> str:
-    """Return the tail of a process's output, without tracebacks that were not fatal and borders."""
+    """Return the tail of a process's output, without borders and tracebacks of non-fatal errors."""
     text = _RANK.sub("", text[-_LONGEST_TRACE:])
     text = _BORDER.sub("", text) if "Exception Group Traceback" in text else text
     return _ENDS_NOTHING.sub("", text)
@@ -153,7 +153,7 @@ def _is_peers(error: BaseException | None, depth: int = 0) -> bool:
 
 
 def _reports_a_peer(names: list[str], text: str, frames: list[tuple[str, int]]) -> bool:
-    """Return whether an error from torch.distributed, gloo, NCCL or the store is a lost peer's."""
+    """Return whether an error comes from torch.distributed or gloo, and so reports a lost peer."""
     if any(map(_OF_TORCH.fullmatch, names)):
         return _OWN.search(text) is None
     is_of_call = bool(frames) and "/torch/distributed/" in frames[-1][0]

@@ -35,7 +35,7 @@ _OTHERS = (
 
 
 def watch(autograd: Any) -> None:
-    """Watch each backward pass, unless this is a helper process or RPC or the like joins ranks."""
+    """Watch each backward pass, unless this is a helper process, or ranks use RPC or similar."""
     rpc = sys.modules.get("torch.distributed.rpc.api")
     has_rpc = rpc is not None and getattr(rpc, "_is_current_rpc_agent_set", bool)()
     if not (multiprocessing.parent_process() or has_rpc or any(map(sys.modules.get, _OTHERS))):

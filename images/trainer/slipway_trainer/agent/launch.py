@@ -239,7 +239,7 @@ def _hold(code: int, message: dict[str, Any]) -> None:
 
 
 def _destination(url: str, code: int, rank: int) -> str:
-    """Return the URL for this replica's files: rank 0's is the run's folder, others a subfolder."""
+    """Return the URL for this replica's files: the run's folder for rank 0, else a subfolder."""
     if "PET_RDZV_ENDPOINT" in os.environ:
         # In an elastic job, the worker that succeeds as rank 0 has the result.
         replica = None if code == 0 and rank == 0 else own_index()

@@ -135,7 +135,7 @@ def _link(path: Path, target: Path) -> None:
 
 
 def _pattern(name: str) -> str:
-    """Return a pattern that also matches similar files: in the same folder, or with its suffix."""
+    """Return a pattern that also matches files in the same folder, or with the same suffix."""
     *folders, last = Path(name).parts
     up = folders.count("..")
     suffix = escape(Path(last).suffix)

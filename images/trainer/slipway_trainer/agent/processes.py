@@ -3,7 +3,7 @@
     python3 -m slipway_trainer.agent.processes 2 train.py --epochs 1
 
 `slipway_trainer.launch` runs this. It exits with the code of the rank that failed first, and writes
-that rank's message to SLIPWAY_MESSAGE_DIR. torchrun itself exits with 1, and records only seconds.
+that rank's message to SLIPWAY_MESSAGE_DIR; torchrun always exits with 1, and counts whole seconds.
 """
 
 import json
@@ -176,7 +176,7 @@ def _first_failure(failures: Mapping[int, Any], directory: Path) -> int:
     """Write the message of the rank that failed first, and return that rank's exit code.
 
     The other ranks report a lost peer, or torchrun stops them. Among ranks that failed by
-    themselves, the first is the one with the oldest last output, as a killed rank has.
+    themselves, the first is the one whose last output is the oldest.
     """
     candidates = []
     for rank, failure in failures.items():

@@ -135,7 +135,7 @@ def mnist(root: Path, *, train: bool, limit: int | None, device: torch.device) -
 
 
 def cifar10(root: Path, *, train: bool, limit: int | None, device: torch.device) -> Samples:
-    """Read CIFAR-10 or its replacement, at most `limit` samples; raises the same as `mnist`."""
+    """Read CIFAR-10 or its replacement, at most `limit` samples; may raise `RuntimeError`."""
     dataset = CIFAR10(root, train=train, download=False)
     return Samples(
         dataset.name,

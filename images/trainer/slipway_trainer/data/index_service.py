@@ -74,7 +74,7 @@ class RecordIndexService:
     def epochs(self) -> Iterator[int]:
         """Yield each remaining epoch's number, and close the epoch afterwards.
 
-        From now on, iterating over batches stops at the end of the epoch.
+        Once this is in use, iterating over batches stops at the end of each epoch.
         """
         self._by_epoch = True
         while not self._over:

@@ -102,7 +102,7 @@ class Ledger:
         return self._order[: self.terms.batch_size]
 
     def advance(self, workers: int) -> None:
-        """Count the next step's indices, after the optimizer step."""
+        """Record, after the optimizer step, that the model was trained on the step's indices."""
         end = self.position + self.planned(workers)
         for index in self._order[self.position : end]:
             self.counts[index] += 1

@@ -41,7 +41,7 @@ class Task:
     load: Callable[..., Data]
     model_file: str
     by_class: bool = False
-    """Also measure accuracy by class."""
+    """True to measure accuracy by class, too."""
 
 
 def prepare(directory: Path) -> None:

@@ -46,7 +46,7 @@ class Shared:
     losses: int = 0
     """The number of new worlds formed after losing workers."""
     reformations: int = 0
-    """The number of new worlds formed after losses or for newcomers."""
+    """The number of new worlds formed after losses or for new workers."""
     indices: list[int] = field(default_factory=list)
     """Indices of all workers that have ever been in one of the job's worlds."""
     longest_pause: float = 0.0
@@ -157,7 +157,10 @@ class Replica:
             return
 
     def _enter(self, seconds: float, least: int, began: float, reason: str) -> None:
-        """Enter the next world with the latest state; raises what the functions it calls raise."""
+        """Enter the next world with the latest state.
+
+        Raises `JobDone`, `TimeoutError` or `WorldChanged`.
+        """
         record, address = self.rendezvous.next_world(seconds, least)
         members, size = record.members, len(record.members)
         rank = members.index(self.rendezvous.me)

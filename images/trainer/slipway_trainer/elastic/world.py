@@ -68,7 +68,7 @@ def collective(operation: Callable[[], Result]) -> Result:
 
 
 def gather(mine: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the JSON values `mine` from all ranks, in rank order."""
+    """Send `mine`, a JSON value, to all ranks; return all ranks' values, in rank order."""
     text, answers = json.dumps(mine).encode(), []
     for source in range(dist.get_world_size()):
         packed = torch.empty(_announced(len(text), source), dtype=torch.uint8)
@@ -109,7 +109,7 @@ def hand_over(
     """Send the state from rank `source` to the ranks that lack it, and return it there.
 
     A large state is sent in pieces, so that no rank waits for longer than one piece takes. It
-    contains only tensors and plain values, which are safe to unpickle. Only `source` passes it.
+    contains only tensors and plain values, which are safe to unpickle. Other ranks pass None.
     """
     rank = dist.get_rank()
     if rank == source:
@@ -199,7 +199,7 @@ class Bucket:
         """Replace each parameter's gradient with the mean over the samples of all workers.
 
         A worker's gradients come from its mean loss, so they are weighted by its sample count. The
-        average from an earlier backward pass in the step is the same on all workers, and stays so.
+        average from an earlier backward pass in the step is equal on all workers, and stays the same.
         Returns the number of samples, and whether any worker raised its flag.
         """
         if samples == 0:

@@ -48,7 +48,7 @@ class Record:
 
     @property
     def claim(self) -> tuple[int, int, int]:
-        """A key for comparing worlds: newer, larger, and with a lower first worker is greater."""
+        """A sort key for worlds: generation, then size, then the lowest first worker's index."""
         return self.generation, len(self.members), -index_of(self.members[0])
 
 
@@ -74,7 +74,7 @@ class Knock:
     least: int
     """The minimum number of members in the next world."""
     expected: tuple[int, ...] | None
-    """Indices of workers that must ask to join before it opens; None leaves that to others."""
+    """Indices of workers that must ask to join before the world opens; None if others decide."""
 
 
 class Board:
@@ -88,7 +88,7 @@ class Board:
         self._lock = Lock()
 
     def ask(self, reader: str, knock: Knock | None = None) -> Snapshot:
-        """Process the request of the worker `reader` to join, if any; return the content."""
+        """Process the worker `reader`'s request to join, if any; return the board's content."""
         index = index_of(reader)
         with self._lock:
             record, opening = self.content.record, self.content.opening

@@ -1,4 +1,4 @@
-"""The workers' repeated rendezvous, without a coordinator that could be lost or torch.
+"""The workers' repeated rendezvous, which needs no coordinator that could be lost, and no torch.
 
 The next world forms through one worker, the host: the lowest-index member of the last world that is
 still responding. All workers ask its board to join. For a while, a member of the last world waits
@@ -29,7 +29,7 @@ LAST_CALL_SECONDS = LOOK_SECONDS + 1.5
 GRACE_SECONDS = 10.0
 """How long the first world waits for more workers than the minimum."""
 PATIENCE_SECONDS = 6.0
-"""How long to ask one host before querying all workers again: enough to form a world or fail."""
+"""How long to ask one host before querying all workers again: by then, a world formed or failed."""
 POLL_SECONDS = 0.2
 RIVAL_SECONDS = 3.0
 """Interval at which the host of an incomplete world checks whether the job has another world."""
@@ -47,7 +47,7 @@ class Sight:
     """A worker that is responding."""
 
     content: Snapshot
-    """The content of its board."""
+    """The content of that worker's board."""
     host: str
     ask: Callable[..., Snapshot]
     """Reads that worker's board again: `Board.ask`, with this worker as the reader."""

@@ -82,7 +82,7 @@ def read(
 
 
 def choose_interface(settings: ElasticSettings) -> None:
-    """Make Gloo use the loopback interface if workers are on this machine and none is set."""
+    """Make Gloo use the loopback interface if all workers are local, unless one is configured."""
     names = {name for _, name in socket.if_nameindex()}
     if settings.peers[settings.index][0] in {"localhost", "127.0.0.1", "::1"} and "lo" in names:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")

@@ -164,7 +164,7 @@ class Sender:
         return batch if batch.lines or batch.points else None
 
     def _finish(self) -> None:
-        """Send the program's result and files once it has ended."""
+        """Send the program's result and files, after the program has exited."""
         message, is_success = self._message, self._code == 0
         # In an elastic job, the worker that is rank 0 at the end has the result.
         ends_run = self.run.is_first or (is_success and message.get("rank") == 0)

@@ -19,7 +19,7 @@ KINDS = {
     "wandb": "packages.Wandb",
     "tensorboard": "packages.TensorBoard",
 }
-"""The class for each kind of sink, as a module in this package and a name."""
+"""The class for each kind of sink, as `module.Class` in this package."""
 Texts = Mapping[str, str]
 _MOST_BYTES, _MOST_FILES = 2**30, 10_000
 """The largest directory to compute a checksum for, which takes a second of CPU time per GB."""
@@ -130,9 +130,9 @@ def dataset_in_directory(started: Mapping[str, Any]) -> Dataset | None:
 
 
 def _digest(directory: Path) -> str:
-    """Return the sha256 of the lines that `sha256sum` prints for a directory's files, by name.
+    """Return the sha256 of `sha256sum`'s output for a directory's files, sorted by name.
 
-    Empty if the directory exceeds the limits.
+    Return an empty string if the directory exceeds the limits.
     """
     every = (path for path in directory.rglob("*") if path.is_file())
     files = list(islice(every, _MOST_FILES + 1))

@@ -38,7 +38,7 @@ class Usage:
         return [Point(name, value, step, at) for name, value in self.metrics().items()]
 
     def metrics(self) -> dict[str, float]:
-        """Return the values that are known: CPU in % of one core, memory in MiB, and each GPU's."""
+        """Return known values: CPU in % of one core, memory in MiB, and each GPU's % and MiB."""
         before, used = self._before
         self._before = now, seconds = time.monotonic(), self._cpu_seconds()
         values = {

@@ -63,7 +63,7 @@ class Release:
             return "is available for CPUs only"
         for card in cards:
             if card.cuda is not None and card.cuda < int(self.cuda.partition(".")[0]):
-                return f"comes with CUDA {self.cuda}, but the GPUs' driver runs CUDA {card.cuda}"
+                return f"needs CUDA {self.cuda}, but the GPUs' driver supports only {card.cuda}"
             if not any(map(card.runs, self.architectures)):
                 return f"contains no kernels for the cluster's GPUs ({card.architecture})"
         return None

@@ -56,7 +56,7 @@ class Runner:
         if code != 0:
             after = f"after {time.monotonic() - began:.0f} s"
             ended = f"exceeded its time limit and was stopped {after}"
-            raise self._failed(title, ended if code is None else f"failed with {code} {after}")
+            raise self._failed(title, ended if code is None else f"exited with {code} {after}")
 
     def _attempt(self, title: str, command: Sequence[str], limit: float) -> tuple[int, int | None]:
         """Run `command` once; return the offset of its output in the log, and its exit code.

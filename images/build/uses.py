@@ -53,7 +53,7 @@ def remove_unused(but: str) -> list[str]:
 
 @contextmanager
 def _held() -> Iterator[Path]:
-    with files.locked(place("lock"), limit=120.0, what="the uses of images"):
+    with files.locked(place("lock"), limit=120.0, what="the record of image uses"):
         yield place("lock").parent
 
 

@@ -170,5 +170,5 @@ CIFAR10 = Dataset.from_catalog(
     "cifar10",
     sources=(Source("its home page", from_archive, lambda: archive().is_file()),),
     stand_in=FASHION_MNIST,
-    advice=f"For CIFAR-10 itself, put {ARCHIVE} ({URL}) in the cache folder's datasets",
+    advice=f"For CIFAR-10 itself, put {ARCHIVE} ({URL}) in the cache's folder `datasets`",
 )

@@ -129,7 +129,7 @@ class Dataset:
             if not path.is_file():
                 return f"{name} is missing"
             if (actual := _digest(path, algorithm)) != expected:
-                return f"{name} has {algorithm} {actual}, but {expected} is expected"
+                return f"the {algorithm} of {name} is {actual} instead of {expected}"
         return None
 
     def copy_to(self, directory: Path) -> None:

@@ -176,7 +176,7 @@ class Registry(Target):
             response = http.ask("GET", realm, params=scope, headers=basic)
         if not response.ok:
             raise TargetError(
-                f"{self.server} issued no token ({response.status_code}); {self._remedy}"
+                f"{self.server} did not issue a token ({response.status_code}); {self._remedy}"
             )
         token = response.json()
         return str(token.get("token") or token["access_token"])

@@ -166,7 +166,7 @@ def _of_helper(helper: str, key: str) -> Login | None:
         return Login.from_credentials(answer["Username"], answer["Secret"])
     except (OSError, subprocess.TimeoutExpired, ValueError, KeyError) as error:
         why = type(error).__name__
-        raise TargetError(f"`{' '.join(command)}` for {key} returned no login ({why})") from None
+        raise TargetError(f"`{' '.join(command)}` found no login for {key} ({why})") from None
 
 
 @lru_cache(maxsize=8)
@@ -181,4 +181,4 @@ def _by_azure(name: str) -> Login:
         raise TargetError(f"{error}; {what}") from None
     except (ValueError, KeyError):
         shown = " ".join(command)
-        raise TargetError(f"`{shown}` printed no accessToken; update the Azure CLI") from None
+        raise TargetError(f"`{shown}` did not print an accessToken; update the Azure CLI") from None

@@ -60,7 +60,7 @@ def _own_program(job: TrainingJob) -> Iterator[Contradiction]:
         text = "is missing; `command` requires an `image`, a `build`, or a `script` with its files"
         yield _of("image", text, "command")
     if job.command is not None and job.script_entry is not None:
-        text = "can't be used with `command`, which itself sets what to start"
+        text = "can't be used with `command`, which already determines what to start"
         yield _of("script_entry", text, "command")
     if job.working_dir is not None and job.script is None and job.working_dir[0] != "/":
         text = f"{quote(job.working_dir)} is relative, which requires a `script`; start it with /"

@@ -74,7 +74,7 @@ def is_stuck(run: RunState, end: End) -> bool:
 
 def _failed(run: RunState, message: str, declared: TrainingJob) -> End:
     if DEADLINE in message:
-        return End("TimedOut", f"not done after {declared.timeout} s: {message}", _RAISE_TIMEOUT)
+        return End("TimedOut", f"unfinished after {declared.timeout} s: {message}", _RAISE_TIMEOUT)
     if run.cause is None and (init := run.failed_init) is not None:
         return End("CannotStart", f"{init.replica}: container {init.container} {init.exit}")
     return End("Failed", run.failure or message)
@@ -102,7 +102,7 @@ def _succeeded(run: RunState, message: str, elapsed: float, declared: TrainingJo
     cause = run.cause
     if not has_failed and (cause is None or cause.replica.number not in missing):
         listed = ", ".join(map(run.topology.ranks, missing))
-        reason = f"{listed} did not finish, silent for 30 s after rank 0 succeeded; {run.status}"
+        reason = f"{listed} did not finish: silent for 30 s after rank 0 succeeded; {run.status}"
         return End("Failed", reason)
     if cause is not None and cause.exit.code == 0:
         return End("Failed", f"{cause}, which made {counted(run.followers, 'replica')} fail")
@@ -198,14 +198,14 @@ def _abandoned(run: RunState, elapsed: float) -> End | None:
     if run.lasted("a failed pod", elapsed, holds=bool(failed)) < _OPERATOR_SECONDS:
         return None
     what = run.failure or f"pod {failed[0].name} failed"
-    reason = f"{what}; the training operator did not act on that for {_OPERATOR_SECONDS} s"
+    reason = f"{what}; the training operator did not react to that for {_OPERATOR_SECONDS} s"
     return End("Failed", reason, _SEE_OPERATOR)
 
 
 def _overdue(run: RunState, elapsed: float, declared: TrainingJob) -> End | None:
     since = resumed(run.job)
     if elapsed - since > declared.timeout:
-        reason = f"not done after {declared.timeout} s; {run.status}"
+        reason = f"unfinished after {declared.timeout} s; {run.status}"
         return End("TimedOut", reason, _RAISE_TIMEOUT)
     if elapsed - max(run.refused_until, since) <= declared.start_timeout or run.all_started:
         return None

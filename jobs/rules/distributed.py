@@ -86,4 +86,4 @@ def _rank_unknown(job: TrainingJob, _: Surroundings) -> Findings:
         for index, word in enumerate(words):
             if RANK_PLACEHOLDER in word:
                 text = f"{RANK_PLACEHOLDER} can't be known: {reason}"
-                yield Finding((name, index), text, "remove it, and have the program use that")
+                yield Finding((name, index), text, "remove it, and have the program use that rank")

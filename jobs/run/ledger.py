@@ -85,7 +85,7 @@ class Ledger(JobApi):
 
         path, after_all = self._of("ConfigMap", self.own), {"propagationPolicy": "Foreground"}
         if self._unless_gone(Request("DELETE", path, after_all)):
-            until(look, _GONE_SECONDS, f"the waiter for {self.name} to end", context, every=0.2)
+            until(look, _GONE_SECONDS, f"the removal of {self.name}'s waiter", context, every=0.2)
 
     def follow(self, context: Context, logs: Archive, *, to_the_end: bool) -> RunResult:
         """Show the waiter's status until the run has ended, or all of its ranks are running.
@@ -101,7 +101,7 @@ class Ledger(JobApi):
                 context.warn(text)
             if (result := self._ended(values, logs)) is not None:
                 return result
-            context.status(values.get("status", "waiting for its waiter to start"))
+            context.status(values.get("status", "waiting for the waiter's pod to start"))
             if not to_the_end and (result := self._running(values)) is not None:
                 return result
             if "status" not in values and waited > _START_SECONDS:
@@ -214,7 +214,7 @@ def _packed(folder: Path, longest: int) -> bytes:
         for path in sorted(each for each in folder.rglob("*") if each.is_file()):
             content = path.read_bytes()
             if path.suffix == ".log" and len(content) > longest:
-                note = f"# earlier lines were dropped: a ledger holds {longest} bytes per log\n"
+                note = f"# earlier lines were dropped: only {longest} bytes per log are kept\n"
                 content = note.encode() + content[-longest:].partition(b"\n")[2]
             file.writestr(str(path.relative_to(folder)), content)
     return packed.getvalue()

@@ -180,11 +180,11 @@ def show(inputs: Mapping[str, Any], shown: Mapping[str, Any], context: Context) 
         RuntimeError: the API server or the operator's webhook refused it, with the reason.
     """
     job = Submission.from_inputs(inputs).job
-    line = f"needs {described(shares(job))}; ends after at most {duration(job.timeout)}"
+    line = f"needs {described(shares(job))}; runs for at most {duration(job.timeout)}"
     line += f"; {validate_admission(inputs)}"
     if cost := inputs.get("cost"):
         seconds = job.timeout * (job.retries + 1) + job.hold
-        line += f"; costs {TrainingCost(**cost).most_in_words(seconds)}, until its timeout"
+        line += f"; costs {TrainingCost(**cost).most_in_words(seconds)}, if it times out"
     is_shown = job.name == os.environ.get(SHOWN_VARIABLE)
     context.info(f"{line}\n{render(_manifest(shown))}" if is_shown else line)
 

@@ -130,7 +130,7 @@ class Store:
             self.write(state, step)
         except (OSError, ValueError) as error:
             # Training must not fail because of a checkpoint.
-            self.events.emit("warning", warning=f"no checkpoint for step {step}: {error}")
+            self.events.emit("warning", warning=f"step {step}'s checkpoint not written: {error}")
 
 
 def _copied(value: Any) -> Any:

@@ -47,7 +47,7 @@ def own_store(events: Events) -> Store | None:
     keep = int(os.environ.get("SLIPWAY_CHECKPOINT_KEEP", str(KEPT)))
     every = os.environ.get("SLIPWAY_CHECKPOINT_EVERY", "600 s")
     if (match := re.fullmatch(r"([1-9]\d*) ?(steps|s)", every)) is None:
-        raise ValueError(f"{every} is not allowed; valid values: '500 steps', '600 s' and so on")
+        raise ValueError(f"{every} is not allowed; use a value such as '500 steps' or '600 s'")
     return Store(Path(directory), int(match[1]), match[2] == "steps", events, keep)
 
 

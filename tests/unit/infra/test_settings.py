@@ -188,7 +188,7 @@ def test_an_image_without_torch_takes_no_version_of_it(program: Any, tmp_path: P
     ("gpu", "why"),
     [
         ({"size": "Standard_NC128ds_xl_RTXPRO6000BSE_v6"}, None),
-        ({"size": "Standard_NV36ads_A10_v5"}, "the GPUs' driver runs CUDA 12"),
+        ({"size": "Standard_NV36ads_A10_v5"}, "the GPUs' driver supports only 12"),
         ({"size": "Standard_NV36ads_A10_v5", "driver": "gpu-operator", "minNodes": 1}, None),
         ({"size": "Standard_NC6s_v3", "gpusPerNode": 1}, "(sm_70)"),
     ],

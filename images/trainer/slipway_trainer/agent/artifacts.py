@@ -35,7 +35,7 @@ STALL_SECONDS = 60.0
 LIST = "artifacts.json"
 SUCCEEDED, _ENDED = "succeeded", ".slipway-ended"
 _CHUNK_BYTES = 8 * 2**20
-_COPIED = f"only readable files with plain UTF-8 names are copied, not folder links or {LIST}"
+_COPIED = f"only readable files with plain UTF-8 names are copied, no links to folders or {LIST}"
 _DUMP = "\n\nDebug source:"
 
 

@@ -141,8 +141,8 @@ def fetch_data(data: Data, turn_seconds: float = 3600.0) -> int:
         except Exception as error:
             raise NotFetchedError(
                 f"{data} could not be fetched: {described(error)}. Check that the URL "
-                "is right, that this job has the store's credentials (in its `env` or Secrets), "
-                "and that the cache has room for both the archive and its content"
+                "is correct, that this job has the store's credentials (in its `env` or Secrets), "
+                "and that the cache has enough space for both the archive and its content"
             ) from error
         finally:
             packed.unlink(missing_ok=True)

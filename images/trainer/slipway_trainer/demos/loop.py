@@ -222,8 +222,8 @@ class Training:
     def require_bound(self, loss: float, when: str) -> None:
         if not math.isfinite(loss):
             raise FloatingPointError(
-                f"the loss grew without bound by {when} in epoch {self.tracker.epoch}; lower the "
-                "learning rate"
+                f"the loss diverged by {when} in epoch {self.tracker.epoch}; lower the learning "
+                "rate"
             )
 
     # The elastic demo overrides the following methods.

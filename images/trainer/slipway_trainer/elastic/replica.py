@@ -222,8 +222,8 @@ class Replica:
     def _load(self, states: dict[str, Any]) -> None:
         if states.keys() != self.parts.keys():
             raise RuntimeError(
-                f"this worker trains {', '.join(self.parts)}, but the others {', '.join(states)}; "
-                "run the same program on all workers"
+                f"this worker trains {', '.join(self.parts)}, but the other workers train "
+                f"{', '.join(states)}; run the same program on all workers"
             )
         for name, part in self.parts.items():
             part.load_state_dict(states[name])

@@ -199,7 +199,7 @@ class Bucket:
         """Replace each parameter's gradient with the mean over the samples of all workers.
 
         A worker's gradients come from its mean loss, so they are weighted by its sample count. The
-        average from an earlier backward pass in the step is equal on all workers, and stays the same.
+        average from an earlier backward pass in the step is equal on all workers, and remains so.
         Returns the number of samples, and whether any worker raised its flag.
         """
         if samples == 0:

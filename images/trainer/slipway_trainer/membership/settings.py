@@ -17,7 +17,7 @@ Address = tuple[str, int]
 
 DEFAULT_LOSSES = 10
 _HOST_PORT = r"\s*(\[[^\[\],]+\]|[^\[\]:,\s]+):(\d+)\s*"
-_COUNT = r"\d+", "a whole number from 0"
+_COUNT = r"\d+", "a whole number of at least 0"
 _VARIABLES = {
     "PET_NNODES": ("1", r"([1-9]\d*)(?::(\d+))?", "<min>:<max> with a min of 1 or more"),
     "PET_MAX_RESTARTS": (str(DEFAULT_LOSSES), *_COUNT),

@@ -121,7 +121,8 @@ class TestAsking:
     def test_a_refused_login_suggests_docker_login(self, registry: _Make) -> None:
         with _serving() as (server, _):
             target = registry(server, Login.from_credentials("me", "wrong"))
-            says = rf"issued no token \(401\); log in with `docker --config .* login {server}`"
+            command = rf"`docker --config .* login {server}`"
+            says = rf"did not issue a token \(401\); log in with {command}"
             with pytest.raises(TargetError, match=says) as told:
                 target.digest(f"{server}/team/a:1")
         assert "wrong" not in str(told.value)

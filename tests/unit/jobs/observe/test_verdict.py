@@ -83,7 +83,7 @@ def test_ranks_that_begin_or_print_after_rank_0_is_done_are_at_work() -> None:
     tracked.see_sign((1, [Line("2026-01-01T00:00:00.000000000Z", "a line of a log")]))
     assert [end_of(tracked, at, DECLARED) for at in (95, 124)] == [None] * 2
     end = the_end(tracked, 126)
-    assert end.reason.startswith("rank 1 did not finish, silent for 30 s after rank 0 succeeded")
+    assert end.reason.startswith("rank 1 did not finish: silent for 30 s after rank 0 succeeded")
     tracked.see_pods([done(0), done(1)])
     assert end_of(tracked, 127, DECLARED) == End("Succeeded", "")
 
@@ -93,7 +93,7 @@ def test_ranks_that_begin_or_print_after_rank_0_is_done_are_at_work() -> None:
     [
         (pod(1, init=RUNNING, phase="Pending"), 61, "CannotStart", "not all ranks started within"),
         (pod(1, init=waiting("ErrImageNeverPull"), phase="Pending"), 1, "CannotStart", "rank 1"),
-        (pod(1, state=RUNNING), 601, "TimedOut", "not done after 600 s"),
+        (pod(1, state=RUNNING), 601, "TimedOut", "unfinished after 600 s"),
     ],
 )
 def test_late_ranks_have_the_limits_of_any_run(
@@ -140,7 +140,7 @@ def test_a_failed_pod_that_no_operator_acts_on_ends_the_run() -> None:
     assert end.state == "Failed"
     assert end.reason == (
         "rank 1 (mine-worker-0) was evicted by its node: The node was low on resource: memory; "
-        "the training operator did not act on that for 60 s"
+        "the training operator did not react to that for 60 s"
     )
     assert "kubectl get pods,events" in end.advice
 

@@ -44,7 +44,7 @@ class Sender:
         self._code, self._message = 1, dict[str, Any]()
         self._has_ended = threading.Event()
         self.files_left: list[Path] | None = None
-        self.why = "it has not responded"
+        self.why = "the server did not respond"
         self._figures = figures.Figures()
         self._is_open = self._is_closed = False
         self._sent = self._refused = 0

@@ -181,7 +181,7 @@ def test_an_image_without_torch_takes_no_version_of_it(program: Any, tmp_path: P
         (tmp_path / "Dockerfile").write_text("FROM example.org/own:1\n")
         program = {"build": {"context": str(tmp_path)}}
     found = problems(configured(jobs={"mine": {**program, "torch": "2.6"}}))
-    assert "its own torch" in found["slipway:jobs.mine.torch"]
+    assert "its version of torch" in found["slipway:jobs.mine.torch"]
 
 
 @pytest.mark.parametrize(

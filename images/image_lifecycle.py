@@ -87,7 +87,7 @@ class ImageResource(Handler):
             raise RuntimeError(f"{spec.context} changed during this run; run it again")
         spec.settle(context)
         archives = spec.archives
-        uses.note(archives, context.urn)  # before they are read
+        uses.note(archives, context.urn)  # before they are read, so that no build removes them
         if (outputs := self.outputs_on(target, spec.reference)) is None:
             archive = spec.build(context)
             context.status(f"importing {spec.reference}")

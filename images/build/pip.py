@@ -54,7 +54,7 @@ def install(lock: Path, target: Path, runner: Runner, python: str) -> None:
         for other in kept.parent.iterdir():
             if other != kept:
                 shutil.rmtree(other)
-    # As links, since the CUDA packages are several GB.
+    # As hard links, since the CUDA packages are several GB.
     shutil.copytree(kept, target, copy_function=os.link)
 
 

@@ -92,7 +92,7 @@ class Node(Target):
                 with suppress(CommandFailed):
                     self._snapshots("remove", layer)
             raise
-        # Without the label that `ctr` sets, they are removed with the last image that needs them.
+        # Without the label that `ctr` sets, layers are removed with the last image that needs them.
         for layer in created:
             self._snapshots("label", layer, "containerd.io/gc.root=")
 

@@ -11,10 +11,10 @@ from jobs.observe.run_state import RunState
 from jobs.records.archive import Run
 from jobs.records.events import HELD, Event, events_of
 
-_STACKS = 20  # the most ranks whose stacks are shown; if 1,000 ranks hang, the rest look alike
+_STACKS = 20  # number of ranks whose stack traces are shown; if more hang, they look alike
 # https://docs.python.org/3/library/faulthandler.html
 _BEGINS = re.compile(r"(?:Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):$")
-# Frames waiting in gloo, whose calls return once all ranks have taken part, or in DDP's backward.
+# Frames that wait in gloo, whose calls return once all ranks took part, or in DDP's backward pass.
 _WAITS = re.compile(r"/torch/(?:distributed/|autograd/graph\.py)")
 
 

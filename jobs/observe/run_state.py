@@ -41,7 +41,7 @@ class RunState:
     gone: bool = False  # whether the job was deleted, but not by Slipway
     queued: str | None = None  # Kueue's reason, while the job is suspended
     gpu_use: GpuUse = field(default_factory=GpuUse)
-    refused_until: float = 0.0  # seconds to the latest refused pull that may be admitted
+    refused_until: float = 0.0  # seconds until the latest refused pull that may be authorised
     replicas: dict[int, Replica] = field(default_factory=dict)  # the latest, even if deleted
     held: dict[int, str] = field(default_factory=dict)  # the shell command, by replica number
     stalled: Sequence[Replica] | None = None  # those that stalled first; None while none has

@@ -30,7 +30,7 @@ class Surroundings:
 class Finding:
     """A mistake in a job."""
 
-    path: Path  # of the field to change, spelt as in the configuration; empty for the job itself
+    path: Path  # of the field to change, as in the configuration; empty for the job itself
     reason: str  # what is wrong with its value
     remedy: str  # what to do
 

@@ -39,7 +39,7 @@ def alters_result(
     """Return the changes, marking those that can alter the run's result as replacements."""
     before, now = (_decisive(each) for each in (state, inputs))
     if inputs.get("artifacts") is UNKNOWN:
-        # They are known only after the jobs before this one have run.
+        # Artifacts are known only after the jobs that this one depends on have run.
         now["artifacts"] = before.get("artifacts", {})
     paths = [each.path for each in differences(before, now)]
     return [
@@ -53,7 +53,7 @@ def _decisive(inputs: Mapping[str, Any]) -> dict[str, Any]:
     try:
         values = Submission.from_inputs(inputs).decisive()
     except RuntimeError:
-        # Declared with a version of Slipway that allowed other jobs.
+        # Declared with a version of Slipway in which such a job was valid.
         values = {"job": inputs["job"]}
     # A job's identity is its original name, which is in `was`.
     job = {**values["job"], "was": values["job"]["name"]}

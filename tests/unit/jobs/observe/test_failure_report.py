@@ -202,10 +202,10 @@ _BUS = f"{_KILLED}Bus error. It is possible that dataloader's workers are out of
         (_ELSEWHERE, "map_location"),
         (
             "torch._inductor.exc.InductorError: InvalidCxxCompiler: No working C++ compiler found",
-            "has no compiler",
+            "contains no compiler",
         ),
-        ("FileNotFoundError: [Errno 2] No such file or directory: 'g++'", "has no compiler"),
-        ("RuntimeError: Ninja is required to load C++ extensions", "has no compiler"),
+        ("FileNotFoundError: [Errno 2] No such file or directory: 'g++'", "contains no compiler"),
+        ("RuntimeError: Ninja is required to load C++ extensions", "contains no compiler"),
         (_BUS, "`sharedMemory`"),
         ("RuntimeError: unable to open shared memory object </torch_7> in read-write", "/dev/shm"),
         (f"{_KILLED}Killed.", "raise the job's `memory`"),

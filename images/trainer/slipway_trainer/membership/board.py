@@ -96,7 +96,7 @@ class Board:
                 self.informed.add(index)
             if knock is not None:
                 last = 0 if opening is None else opening.generation
-                # A worker that does not know yet that it is a member does not ask for the next world.
+                # A worker that does not yet know that it is a member does not ask for a new world.
                 if opening is None or last <= knock.newest or reader not in opening.members:
                     self._knocks[index] = time.monotonic(), reader, knock
                     self._open(knock, last)

@@ -17,15 +17,15 @@ from images.targets.target import PROBLEMS, TARGETS, Target, by_digest, name_in,
 
 
 class ImageResource(Handler):
-    """An image that is built and transferred unless its target already has it.
+    """Handler for an image, which is built and transferred unless its target already has it.
 
-    Inputs: those of its spec, and `target`, of a kind in `targets`. Outputs: `reference`, for pods;
-    `imageDigest`; and `built`, the local reference.
+    Inputs: the spec's, and `target`, a map that describes the target. Outputs: `reference`, which
+    pods use; `imageDigest`; and `built`, the local reference.
     """
 
     outputs: ClassVar[tuple[str, ...]] = ("reference", "imageDigest", "built")
     decisive: ClassVar[tuple[str, ...]] = ("name", "contentHash", "target")
-    """Inputs that identify the image, without the context's path."""
+    """The inputs whose change means a new image; the context's path is not among them."""
     spec: Callable[[Properties], Spec]
     """Returns the image's specification: `Spec.from_inputs`."""
 
@@ -33,18 +33,18 @@ class ImageResource(Handler):
         self._targets = targets
 
     def outputs_on(self, target: Target, reference: str) -> Properties | None:
-        """Return the outputs from the target, or None if it does not have the image."""
+        """Return the outputs according to the target, or None if it does not have the image."""
         name = target.name(reference)
         if (digest := target.digest(name)) is None:
             return None
         return {"reference": name, "imageDigest": digest, "built": reference}
 
     def names(self, state: Properties) -> set[str]:
-        """Return every name that the image has on its target."""
+        """Return all names under which the image is on its target."""
         return {state[key] for key in self.outputs if key in {"reference", "pinned"}}
 
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
-        """Return the changes; a target that is not responding counts as unchanged."""
+        """Return the changes; an image on an unresponsive target counts as unchanged."""
         if changed := self._changed(state, inputs):
             return [Change(key) for key in changed]
         if _is_outdated(state, self.spec(inputs)):
@@ -60,7 +60,7 @@ class ImageResource(Handler):
     def preview(
         self, state: Properties | None, inputs: Properties, shown: Properties, context: Context
     ) -> Properties:
-        """Return the outputs; the new reference is known already, as the content determines it."""
+        """Return the outputs that are predictable; the reference depends only on the content."""
         if state is None or state.get("contentHash") != inputs["contentHash"]:
             self.announce(inputs, context)
         unknown: Properties = dict.fromkeys(self.outputs, UNKNOWN)
@@ -75,16 +75,19 @@ class ImageResource(Handler):
         return {key: state.get(key, UNKNOWN) for key in self.outputs}
 
     def announce(self, inputs: Properties, context: Context) -> None:
-        """In a preview, describe the sources of an image with new content."""
+        """During a preview, report what an image with new content is built from."""
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Build the image unless the target or cache has it; transfer it; raises `PROBLEMS`."""
+        """Build the image unless it is cached, and transfer it; raises `PROBLEMS`.
+
+        Does neither if the target already has the image.
+        """
         spec, target = self.spec(inputs), self._target(inputs)
         if spec.content_hash != inputs["contentHash"]:
             raise RuntimeError(f"{spec.context} changed during this run; run it again")
         spec.settle(context)
         archives = spec.archives
-        uses.note(archives, context.urn)  # before they are read
+        uses.note(archives, context.urn)  # before they are read, so that no build removes them
         if (outputs := self.outputs_on(target, spec.reference)) is None:
             archive = spec.build(context)
             context.status(f"importing {spec.reference}")
@@ -92,7 +95,7 @@ class ImageResource(Handler):
             if (outputs := self.outputs_on(target, spec.reference)) is None:
                 raise RuntimeError(
                     f"{archive} was imported but {target.name(spec.reference)} does not exist; "
-                    f"remove the file and run `make up` again"
+                    f"remove the archive and run `make up` again"
                 )
         uses.drop(context.urn, but=archives)
         return spec.reference, outputs
@@ -101,19 +104,19 @@ class ImageResource(Handler):
         target.load(archive, name, context)
 
     def read(self, state: Properties, context: Context) -> Properties | None:
-        """Return the outputs from the target, or None if it does not have the image."""
+        """Return the outputs according to the target, or None if it does not have the image."""
         target = self._target(state)
         return self.outputs_on(target, state["built"]) if target.is_up else None
 
     def update(self, state: Properties, inputs: Properties, context: Context) -> Properties:
-        """Transfer the image with the new content, and remove the old image's names."""
+        """Transfer the new image, and remove the names that only the old image has."""
         _, outputs = self.create(inputs, context)
         stays = self.names(outputs) if state["target"] == inputs["target"] else set()
         self._remove(state, self.names(state) - stays)
         return outputs
 
     def delete(self, state: Properties, context: Context) -> None:
-        """Remove the image from the target and drop its use, so that the cache may remove it."""
+        """Remove the image from the target, and record that this resource no longer uses it."""
         self._remove(state, self.names(state))
         uses.drop(context.urn)
 
@@ -124,7 +127,7 @@ class ImageResource(Handler):
         return target_of(properties["target"], self._targets)
 
     def _remove(self, state: Properties, names: set[str]) -> None:
-        """Remove names from the target, unless it is unreachable and is itself being deleted."""
+        """Remove names from the target, unless the target is down and is itself being deleted."""
         target = self._target(state)
         if target.is_up:
             for name in sorted(names):
@@ -132,19 +135,19 @@ class ImageResource(Handler):
 
 
 class ImageHandler(ImageResource):
-    """An image built from this checkout."""
+    """Handler for an image built from this checkout."""
 
     spec = ImageSpec.from_inputs
 
     def announce(self, inputs: Properties, context: Context) -> None:
-        """Describe the time and space the build will take, if there will be one."""
+        """Report the time and disk space that the build will take, if one is needed."""
         spec = ImageSpec.from_inputs(inputs)
         if not (spec.is_settled and spec.archive.exists()):
             context.info(f"is built from {spec.context / spec.dockerfile}: {spec.expected}")
 
 
 class JobImageHandler(ImageResource):
-    """A job's own image, which pods refer to by its digest."""
+    """Handler for a job's own image, which pods refer to by its digest."""
 
     spec = staticmethod(JobImageSpec.from_inputs)
     outputs: ClassVar[tuple[str, ...]] = (*ImageResource.outputs, "pinned")
@@ -156,21 +159,24 @@ class JobImageHandler(ImageResource):
         return [Problem(key, reason) for key, reason in problems.items()]
 
     def announce(self, inputs: Properties, context: Context) -> None:
-        """Describe the sources of an image with new content, and the time and space it takes."""
+        """Report what an image with new content is built from, and the time and space it takes."""
         spec = JobImageSpec.from_inputs(inputs)
         is_built = inputs.get("trainer") is not UNKNOWN and spec.archive.exists()
         takes = "already in the cache" if is_built else spec.expected
         context.info(f"is built from {spec.origin}: {takes}")
 
     def outputs_on(self, target: Target, reference: str) -> Properties | None:
-        """Return the outputs from the target, where the image must also be tagged by its digest."""
+        """Return the outputs according to the target, or None if the image is not there.
+
+        The image must also be tagged with its digest.
+        """
         if (outputs := super().outputs_on(target, reference)) is None:
             return None
         pinned = by_digest(outputs["reference"], outputs["imageDigest"])
         return None if target.digest(pinned) is None else {**outputs, "pinned": pinned}
 
     def bring_in(self, archive: Path, name: str, target: Target, context: Context) -> None:
-        """Transfer the image, and tag it with its digest, which importing does not do."""
+        """Transfer the image, and tag it with its digest, since importing it does not."""
         super().bring_in(archive, name, target, context)
         name = target.name(name)
         if (digest := target.digest(name)) is not None:
@@ -178,7 +184,7 @@ class JobImageHandler(ImageResource):
 
 
 class ProgramHandler(ImageResource):
-    """An image that contains a single program from the toolchain."""
+    """Handler for an image that contains a single program from the toolchain."""
 
     spec = Program.from_inputs
 
@@ -191,5 +197,5 @@ class ProgramHandler(ImageResource):
 
 
 def _is_outdated(state: Properties, spec: Spec) -> bool:
-    """Return whether an unchanged image would now contain a different version of a data set."""
+    """Return whether an image with the same inputs would now contain a different data set."""
     return bool(spec.is_settled and spec.reference != state["built"])

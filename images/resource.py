@@ -5,8 +5,8 @@ kind `there`, images are prebuilt, in a registry that the cluster can read:
 
     {"kind": "there", "trainer": "example.org/trainer:1", "otherwise": {"kind": "registry", …}}
 
-These are neither built nor pushed. Other images use the `otherwise` target, if there is one. The
-program knows the names in advance, so prebuilt images need no resource.
+Prebuilt images are neither built nor pushed. Other images use the `otherwise` target, if there is
+one. The program knows the prebuilt images' names in advance, so it declares no resources for them.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ KEYS: Mapping[str, str] = {
     "slipway-mlflow": "mlflow",
     "slipway-postgres": "postgres",
 }
-"""The key in such a target for each image that Slipway would otherwise build."""
+"""The key, in a target with prebuilt images, for each image that Slipway can also build."""
 
 
 class NotPrebuilt(pulumi.RunError):
@@ -65,14 +65,14 @@ def way_in(target: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 class Image(pulumi.CustomResource):
-    """An image in a cluster; `more` are further inputs, and outputs set to None."""
+    """An image in a cluster; `more` are additional inputs, or additional outputs set to None."""
 
     reference: Output[str]
-    """The reference for pods, which changes with the content."""
+    """The reference that pods use; it changes with the content."""
     built: Output[str]
     """The local reference, which a Dockerfile can use as its base."""
     pinned: Output[str]
-    """For a job's own image: the reference for pods, by its digest."""
+    """For a job's own image: the reference that pods use, by digest."""
 
     def __init__(self, spec: Spec, *, target: Mapping[str, Any], **more: Input[Any]) -> None:
         outputs = dict.fromkeys(("reference", "imageDigest", "built"))
@@ -85,19 +85,19 @@ class Trainer:
     """References to one of the trainer's images, or to another image from this checkout."""
 
     reference: Input[str]
-    """The reference for pods."""
+    """The reference that pods use."""
     base: Input[str]
     """The reference that a job's own Dockerfile uses as its base."""
 
 
 @dataclass(frozen=True)
 class TrainerImages:
-    """The trainer's images, each declared only when needed, since the GPU image is large."""
+    """The trainer images; each is declared only when a job needs it, as the GPU image is large."""
 
     target: Mapping[str, Any]
     """The target for the images: `Cluster.image_target`."""
     torch: str | None = None
-    """The torch version for jobs that do not set one; None for the default."""
+    """The torch version for jobs that do not set one; None means the default version."""
 
     _declared: dict[str, Trainer] = field(default_factory=dict, init=False)
     _of_jobs: dict[str, Image] = field(default_factory=dict, init=False)
@@ -116,7 +116,10 @@ class TrainerImages:
         return self._declared[spec.name]
 
     def of_job(self, own: JobImageSpec, base: ImageSpec) -> Input[str]:
-        """Declare a job's own image, shared by jobs with the same packages; return its name."""
+        """Declare a job's own image, and return its reference by digest.
+
+        Jobs with the same packages share one image.
+        """
         if own.name not in self._of_jobs:
             has_trainer = not own.problems() and own.wants_trainer
             start = self.provide(base).base if has_trainer else None
@@ -125,7 +128,7 @@ class TrainerImages:
 
 
 def declared(spec: ImageSpec, target: Mapping[str, Any]) -> Trainer:
-    """Return an image from this checkout, prebuilt or to be built; raises `NotPrebuilt`."""
+    """Return a prebuilt image, or declare it from this checkout; raises `NotPrebuilt`."""
     if (prebuilt := prebuilt_name(target, spec.repository)) is not None:
         return Trainer(prebuilt, prebuilt)
     image = Image(spec, target=target)
@@ -133,10 +136,10 @@ def declared(spec: ImageSpec, target: Mapping[str, Any]) -> Trainer:
 
 
 def helper_images(target: Mapping[str, Any]) -> tuple[Mapping[str, str], list[pulumi.Resource]]:
-    """Declare the images that the operator needs, so no cluster pulls them from the internet.
+    """Declare the images that the operator needs, so that no cluster pulls them from the internet.
 
-    Returns `Cluster.images`, and the resources that provide them. A registry's `server` must be a
-    plain string.
+    Returns the value for `Cluster.images`, and the resources that provide these images. A
+    registry's `server` must be a plain string.
     """
     images: dict[str, str] = {}
     resources: list[pulumi.Resource] = []

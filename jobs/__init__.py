@@ -1,1 +1,1 @@
-"""Training jobs: how they are declared, and the life of a run."""
+"""Training jobs: their declarations, and the lifecycle of a run."""

@@ -1,4 +1,4 @@
-"""Adapt a job to its cluster: GPU nodes, registry mirrors and identity. Pure."""
+"""Adapt a job to its cluster: GPU nodes, registry mirrors and identity."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,12 +12,12 @@ from jobs.model.parts import Toleration
 from jobs.plan import shares
 
 GROWN_SECONDS = 1800
-"""Start limit for a job on autoscaled nodes: time for the autoscaler to add two of them
+"""Start timeout for a job on autoscaled nodes: time for the autoscaler to add two nodes
 (`max-node-provision-time`, 15 minutes each,
 https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md)."""
 FALLBACK_SECONDS = 2700
-"""Start limit with a fallback node pool: three attempts, since the autoscaler tries the fallback
-only after that time (https://github.com/kubernetes/autoscaler/issues/8323)."""
+"""Start timeout with a fallback node pool: time for three attempts, since the autoscaler tries the
+fallback pool only after these (https://github.com/kubernetes/autoscaler/issues/8323)."""
 _FILE = Path(__file__).with_name("gpu_variables.yaml")
 (_VARIABLES,) = manifests.rendered(_FILE, outputs=OUTPUT_DIR)
 _TIMEOUT = "--timeout"
@@ -69,7 +69,7 @@ def wants_gpus(job: TrainingJob) -> bool:
 
 
 def _with_time_to_grow(job: TrainingJob, seconds: int) -> TrainingJob:
-    """Return `job` with a start limit of `seconds` for adding nodes, unless it sets its own."""
+    """Return `job` with a start timeout that allows for adding nodes, unless it sets its own."""
     start = min(seconds, job.timeout)
     if job.start_timeout != START_TIMEOUT or start <= START_TIMEOUT:
         return job

@@ -71,8 +71,8 @@ def read(section: Mapping[str, Any], key: str, around: Surroundings) -> JobsConf
 def declare(name: str, declared: object, key: str) -> TrainingJob | list[Problem]:
     """Return a job, or all problems with its declaration.
 
-    `declared` holds the fields decoded from `key` in the configuration; None means no fields.
-    They override those of the catalogue entry with the same name, if there is one.
+    `declared` contains the fields at `key` in the configuration; None means no fields. They
+    override the fields of the catalogue entry with the same name, if there is one.
     """
     fields = {} if declared is None else declared
     if not isinstance(fields, Mapping):
@@ -90,7 +90,7 @@ def declare(name: str, declared: object, key: str) -> TrainingJob | list[Problem
 
 
 def _placed(problem: Problem, name: str, key: str) -> Problem:
-    """Return a problem with its key as in the configuration, where a job's name is a key."""
+    """Return a problem in terms of the configuration, where a job's name is the job's key."""
     if problem.key == f"{key}.name":
         return Problem(key, problem.text.replace(f"{quote(name)} is", f"the name {quote(name)} is"))
     if problem == Problem(key, NO_PROGRAM):
@@ -101,7 +101,7 @@ def _placed(problem: Problem, name: str, key: str) -> Problem:
 
 
 def _add(job: TrainingJob, key: str, around: Surroundings, config: JobsConfig) -> None:
-    """Add a job, its program's files, and the problems that the rules find."""
+    """Add a job to `config`, with its program's files and the problems that the rules find."""
     config.jobs.append(job)
     if job.script is not None:
         demo = CATALOG.get(job.name)
@@ -163,7 +163,7 @@ def _dependency_problems(
 
 
 def lost_inputs(jobs: Sequence[TrainingJob], key: str) -> Iterator[Problem]:
-    """Yield a problem for each input from a job that keeps no outputs, if the stack keeps none."""
+    """Yield a problem for each input from a job without `outputs`, if the stack keeps no files."""
     kept = {job.name for job in jobs if job.outputs is not None}
     for job in jobs:
         for name, source in job.inputs.items():

@@ -1,4 +1,4 @@
-"""Convert a job of another kind to an entry in `slipway:jobs`: `make import`. Pure.
+"""Convert a job of another kind to an entry in `slipway:jobs`: `make import`.
 
 Comparing the job with the manifest built from its entry shows which values the entry can't express.
 """
@@ -37,7 +37,7 @@ class Leaf(NamedTuple):
 
 
 def imported(document: Mapping[str, Any]) -> tuple[str, Entry, list[str]]:
-    """Return a job's name, its entry, and notes on lost values, or raise `ValueError`."""
+    """Return a job's name, its entry, and notes on values that are lost; may raise `ValueError`."""
     kind = f"{str(document.get('apiVersion')).partition('/')[0]}/{document.get('kind')}"
     if kind not in _TABLES["kinds"]:
         raise ValueError(f"its kind is not one of {', '.join(_TABLES['kinds'])}")
@@ -73,7 +73,7 @@ def imported(document: Mapping[str, Any]) -> tuple[str, Entry, list[str]]:
 
 
 def _leaves(document: Mapping[str, Any], kind: str) -> dict[str, Leaf]:
-    """Return the values in a document by their path in a PyTorchJob."""
+    """Return the values in a document, keyed by the path that each would have in a PyTorchJob."""
     leaves: dict[str, Leaf] = {}
     for place, path, value in _flat(document):
         key = " ".join(path)
@@ -93,7 +93,7 @@ def _leaves(document: Mapping[str, Any], kind: str) -> dict[str, Leaf]:
 
 
 def _flat(value: Any, place: Place = (), path: Field = ()) -> Iterator[tuple[Place, Field, Any]]:
-    """Yield a document's values, each with a path by index and a path by names of list items."""
+    """Yield a document's values with two paths: list items by index, and list items by name."""
     listed = value if isinstance(value, list) else []
     names = [str(each["name"]) for each in listed if isinstance(each, dict) and "name" in each]
     if isinstance(value, dict) and value:
@@ -119,7 +119,7 @@ def _field(key: str) -> Field:
 
 
 def _value(field: Field, value: Any, known: str | None = None) -> Any:
-    """Convert a value to its form in an entry or, if the pattern `known` is set, in a manifest."""
+    """Convert a value to its form in an entry or, if `known` (a pattern) is set, in a manifest."""
     if field[:1] in {("command",), ("args",), ("env",)}:
         if isinstance(value, list):
             return [_value(field, each, known) for each in value]
@@ -146,7 +146,7 @@ def _complete(entry: Entry, leaves: Mapping[str, Leaf]) -> None:
 
 
 def _allow(name: str, entry: Entry) -> dict[Field, str]:
-    """Remove invalid fields; return the reasons. Raise `ValueError` if the image is invalid."""
+    """Remove invalid fields; return the reasons. Raises `ValueError` if the image is invalid."""
     reasons: dict[Field, str] = {}
     while not isinstance(problems := declare(name, entry, name), TrainingJob):
         places = {located(name, field): field for field in _fields(entry)}
@@ -161,7 +161,7 @@ def _allow(name: str, entry: Entry) -> dict[Field, str]:
 
 
 def _shorten(name: str, entry: Entry, sent: Mapping[str, str]) -> TrainingJob:
-    """Remove fields without which the manifest still equals `sent`; return the entry's job."""
+    """Remove fields that do not affect the manifest's values, `sent`; return the entry's job."""
     for field in _fields(entry):
         less = copy.deepcopy(entry)
         _put(less, field)
@@ -171,7 +171,7 @@ def _shorten(name: str, entry: Entry, sent: Mapping[str, str]) -> TrainingJob:
 
 
 def _sent(name: str, entry: Entry) -> dict[str, str]:
-    """Return the values in an entry's manifest by path, or none if the entry has problems."""
+    """Return an entry's manifest as values keyed by path; empty if the entry has problems."""
     if not isinstance(job := declare(name, entry, name), TrainingJob):
         return {}
     leaves = _leaves(manifest(Submission(job=job, image=job.image)), _OWN_KIND)
@@ -179,7 +179,7 @@ def _sent(name: str, entry: Entry) -> dict[str, str]:
 
 
 def _fields(entry: Entry) -> list[Field]:
-    """Return the paths of an entry's fields, nested ones first."""
+    """Return the paths of an entry's fields, nested fields first."""
     maps = (key for key, value in entry.items() if isinstance(value, dict))
     return [*((key, inner) for key in maps for inner in entry[key]), *((key,) for key in entry)]
 

@@ -1,4 +1,4 @@
-"""The resources, costs and order of a stack's jobs. Pure."""
+"""The resources, costs and order of a stack's jobs."""
 
 import operator
 from bisect import bisect_left
@@ -21,10 +21,10 @@ def prerequisites(job: TrainingJob) -> tuple[str, ...]:
 def not_run(
     jobs: Sequence[TrainingJob], states: Mapping[str, str | None], passed: Mapping[str, bool]
 ) -> dict[str, str]:
-    """Return why jobs did not run, for those that depend on others.
+    """Return why jobs that depend on other jobs did not run, keyed by job name.
 
-    `states` holds the final state of each job, or None if it never ran. `passed` holds whether it
-    passed its gate: this time or, if the engine skips the job, last time.
+    `states` contains each job's final state, or None if it did not run; `passed`, whether it passed
+    its gate: this time or, if the engine skips the job, last time.
     """
     reasons = dict[str, str]()
     ends = dict(states)
@@ -107,7 +107,7 @@ class Schedule:
 
     @cached_property
     def waits(self) -> dict[str, tuple[str, ...]]:
-        """The jobs that must finish before each job fits.
+        """The jobs that each job must wait for, keyed by name, so that it fits into the cluster.
 
         The cluster then has room for the job and any others that may run at the same time. A job
         waits for the first ones in the order, even if they need no training, or for none if the

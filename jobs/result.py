@@ -1,6 +1,6 @@
-"""A run's result, in the one format that the trainer, the gate, stack outputs and the docs use.
+"""A run's result, in the single format that the trainer, the gate, stack outputs and docs use.
 
-In a stack's state and outputs it is a map without unknown values: the engine drops nulls, so they
+In a stack's state and outputs, it is a map without unknown values: the engine drops nulls, so they
 would show up as a difference.
 """
 
@@ -31,10 +31,10 @@ class TrainingReport:
     """Rank 0's report on its training; all fields are optional.
 
     Args:
-        accuracy: Share of the test set classified correctly after the last epoch, 0 to 1.
+        accuracy: Fraction of the test set classified correctly after the last epoch, 0 to 1.
         epoch_accuracies: The accuracy after each epoch.
-        top5_accuracy: Share of the test set whose class is among the five likeliest, 0 to 1.
-        class_accuracies: The accuracy of each class, by its name.
+        top5_accuracy: Fraction of the test set whose class is among the five likeliest, 0 to 1.
+        class_accuracies: The accuracy for each class, by class name.
         loss: Mean training cross-entropy in the last epoch, over all ranks.
         backend: The torch.distributed backend.
         dataset: The data set that the run trained on.
@@ -44,13 +44,13 @@ class TrainingReport:
         goal: The job's `goal`.
         goal_reached: Whether the goal was reached.
         time_to_accuracy_seconds: Seconds of training until the goal was reached.
-        reformations: How often the workers of an elastic job formed a new group.
+        reformations: How often the workers in an elastic job formed a new group.
         longest_pause_seconds: The longest time without a step.
-        step_seconds: Time spent on the steps that led to the final model, by run.
+        step_seconds: Seconds spent on the steps that led to the final model, by run ID.
         artifacts: The files copied out of the pod, with the `url`, `sha256` and `bytes` of each.
         left_behind: Files in /work that were lost with the pod, at most ten, with their sizes.
-        metrics: Any other figures that the program reports, by name.
-        epoch_metrics: The latest 1,000 values of each figure, in epoch order.
+        metrics: Other metrics that the program reports, by name.
+        epoch_metrics: The latest 1,000 values of each metric, in epoch order.
     """
 
     accuracy: float | None = None
@@ -85,17 +85,17 @@ class FailureDetails:
     """Details about a run that did not succeed.
 
     Args:
-        rank: The rank that failed, or that its peers waited for.
+        rank: The rank that failed, or for which its peers were waiting.
         pod: That rank's pod.
         container: The init container, if one failed.
         exit_code: The container's exit code.
-        signal: The signal that killed it.
-        out_of_memory: Whether the kernel killed it at its memory limit.
+        signal: The signal that killed the container.
+        out_of_memory: Whether it was killed because it exceeded its memory limit.
         memory_limit: The container's memory limit.
         error: The program's own error message.
         artifacts: The files that were copied out.
         disruption: The disruption by the cluster that ended the run; a retry may help.
-        stacks: The stacks of ranks at the time they were stopped, innermost frame first, by name.
+        stacks: Stack traces of ranks when they were stopped, innermost frame first, by rank.
         followers: The number of other replicas that failed afterwards.
         previous_log: The last lines of the log before the container was restarted.
         log: The last lines of the log.
@@ -128,24 +128,24 @@ class RunResult(TrainingReport):
     Args:
         state: The state in which the run ended.
         reason: The reason, in one line.
-        run_id: The id of the run.
+        run_id: The run's ID.
         world_size: The number of ranks.
         samples_seen: Training samples that all ranks processed.
-        training_seconds: From rank 0's start to its end, as measured by rank 0.
-        duration_seconds: From `started` to `completed`.
-        started: RFC 3339, by the cluster's clock.
-        completed: RFC 3339, by the cluster's clock.
-        image: The image of the pods, by its digest.
-        exit_codes: The exit code of each replica, by its rank or ranks.
+        training_seconds: Seconds from rank 0's start to its end, as measured by rank 0.
+        duration_seconds: Seconds from `started` to `completed`.
+        started: The start time, in RFC 3339 format, by the cluster's clock.
+        completed: The end time, in RFC 3339 format, by the cluster's clock.
+        image: The pods' image, by digest.
+        exit_codes: Each replica's exit code, by its rank or ranks.
         restarts: The number of container restarts.
         resumed_step: The step of the checkpoint that the run resumed from.
         failure: Details about a run that did not succeed.
         attempts: The earlier attempts, oldest first.
-        goodput: Share of the time since the first attempt started that was spent on the steps
+        goodput: Fraction of the time since the first attempt started that was spent on the steps
             that led to the final model, 0 to 1.
         tracking: The URL of the run's page on the tracking server.
         last_succeeded: The `run_id` of the latest earlier run that succeeded, if this one did not.
-        left_out: Reported values that a result can't hold, such as NaN, as text by their path.
+        left_out: Reported values that a result can't contain, such as NaN, as text, by path.
         stragglers: Ranks that were slower than the others, and how long each part of a step took.
         apart: Ranks that trained separately: their number (`ranks`), the number of groups
             (`worlds`) and the size of the largest (`largest`); `met` if they communicated.
@@ -180,9 +180,9 @@ class RunResult(TrainingReport):
         return cls(**{**kept, "left_out": {**kept.get("left_out", {}), **lost} or None})
 
     def figure(self, name: str) -> float | None:
-        """Return a figure by its name: a field, or one of the program's own figures.
+        """Return the value of a metric, which is a field or one of the program's own metrics.
 
-        Return NaN for a figure that was left out.
+        Returns NaN if the value was left out of the result, and None if it is unknown.
         """
         value = getattr(self, name, None) if name in _JUDGED else None
         value = (self.metrics or {}).get(name) if value is None else value
@@ -238,7 +238,7 @@ def explain(job: str, result: RunResult) -> str:
     for title, texts in (
         (f"the end of {whose}'s log before it was restarted:", before),
         (f"the end of {whose}'s log{again}:", facts.log),
-        *((f"the stack of {ranks}:", frames) for ranks, frames in (facts.stacks or {}).items()),
+        *((f"stack trace of {ranks}:", frames) for ranks, frames in (facts.stacks or {}).items()),
         ("warning events:", facts.events),
         ("it was resubmitted after:", attempts),
     ):

@@ -35,8 +35,8 @@ _MAIN = "/__main__.py"
 def read_script(job: TrainingJob, key: str, folder: Path | None = None) -> Script | Problem:
     """Return a job's script, or the problem with it.
 
-    Its path is absolute, or relative to `folder`, by default the project's. `key` is the job's key
-    in the configuration.
+    The script's path is absolute or relative to `folder`, which is the project's folder by default.
+    `key` is the job's key in the configuration.
     """
     path = (folder or project_dir()) / str(job.script)
     try:
@@ -158,7 +158,7 @@ def _others(entry: str, programs: Mapping[str, bytes]) -> str:
 
 
 def image_spec(job: TrainingJob, base: str) -> JobImageSpec | None:
-    """Return a job's own image: its `build`, or its `requirements` on top of the image `base`."""
+    """Return a job's own image: from `build`, or from `requirements` on top of the image `base`."""
     if job.requirements is not None:
         return RequirementsSpec.from_file(project_dir() / job.requirements, base)
     if job.build is None:
@@ -167,7 +167,7 @@ def image_spec(job: TrainingJob, base: str) -> JobImageSpec | None:
 
 
 def read_build(image: JobImageSpec) -> dict[str, str]:
-    """Return the programs in a build context, and its Dockerfile without comments, by path."""
+    """Return the programs in a build context, and the Dockerfile without comments, by path."""
     texts = {}
     for path in _files(image.context):
         with suppress(OSError):  # the build reports a file that can't be read

@@ -25,7 +25,10 @@ _LEFT_OUT = ("man", "info", "locale", "lintian", "doc")
 
 
 def base_image(engine: Engine, runner: Runner, work: Path, suite: str) -> str:
-    """Return the Debian image's reference in `engine`; raises `BuildFailed`, `ToolMissing`."""
+    """Pull or build a suite's Debian base image, and return its reference in `engine`.
+
+    Raises `BuildFailed` or `ToolMissing`.
+    """
     # The base for the Dockerfiles.
     published, own = f"docker.io/library/debian:{suite}-slim", f"localhost/slipway-base:{suite}"
     try:
@@ -55,7 +58,10 @@ def base_image(engine: Engine, runner: Runner, work: Path, suite: str) -> str:
 
 @cache
 def snapshot(suite: str) -> str | None:
-    """Return a suite's source in `SNAPSHOTS`, or None if it has none or it is unreachable."""
+    """Return the apt source line for a suite's pinned snapshot.
+
+    None if the suite is not pinned, or the snapshot can't be reached.
+    """
     if (day := SNAPSHOTS.get(suite)) is None:
         return None
     import requests  # noqa: PLC0415 (Pulumi's program, which builds nothing, would load it)
@@ -71,7 +77,7 @@ def snapshot(suite: str) -> str | None:
 
 
 def sources(suite: str) -> list[str]:
-    """Return a suite's package sources: its `snapshot`, or else this machine's, if it is Debian."""
+    """Return a suite's apt source lines: its `snapshot`, or else this machine's if it is Debian."""
     if (pinned := snapshot(suite)) is not None:
         return [pinned]
     try:
@@ -94,7 +100,7 @@ def sources(suite: str) -> list[str]:
 
 
 def proxies() -> dict[str, str]:
-    """Return a build's proxy variables in lower and upper case, from the environment or apt."""
+    """Return proxy variables for a build, from the environment or apt, in lower and upper case."""
     names = ("http_proxy", "https_proxy", "no_proxy")
     values = {name: os.environ.get(name, os.environ.get(name.upper(), "")) for name in names}
     for scheme in ("http", "https"):
@@ -105,7 +111,10 @@ def proxies() -> dict[str, str]:
 
 
 def bootstrap(mmdebstrap: Path, archive: Path, mirrors: list[str], suite: str) -> tuple[str, ...]:
-    """Return the command that writes a minimal Debian as a tar file; no `mirrors`: Debian's own."""
+    """Return the command that writes a minimal Debian to the tar file `archive`.
+
+    `mirrors` are apt source lines; if there are none, Debian's own mirror is used.
+    """
     options = [
         "--variant=minbase",
         "--mode=root",
@@ -119,7 +128,7 @@ def bootstrap(mmdebstrap: Path, archive: Path, mirrors: list[str], suite: str) -
 
 
 def unpack(package: str, directory: Path) -> None:
-    """Download a package with apt and unpack it; raises `CommandFailed`."""
+    """Download a package with apt and unpack it into `directory`; raises `CommandFailed`."""
     directory.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".apt-") as name:
         private = Path(name)
@@ -135,6 +144,6 @@ def unpack(package: str, directory: Path) -> None:
 
 
 def _apt(name: str) -> str:
-    """Return the apt setting with that name, or an empty string if it is unset."""
+    """Return the value of the apt setting `name`, or an empty string if it is unset."""
     printed = answer("apt-config", "shell", "it", name)  # it='false'
     return shlex.split(printed)[0].partition("=")[2] if printed else ""

@@ -1,7 +1,7 @@
 """The image for a job: from its own Dockerfile, or with the packages that a script requires.
 
-Packages are a layer on the trainer's image, installed by its pip. Packages already installed
-satisfy requirements: a package that requires torch uses the trainer's, not a second one.
+Packages are installed by the trainer image's pip, as a layer on top of that image. Packages that it
+already contains satisfy requirements: a package that requires torch uses the trainer's torch.
 """
 
 import hashlib
@@ -32,23 +32,25 @@ LISTED = "requirements.txt"
 _ANOTHER_FILE = re.compile(
     r"-[rce]|--(?:requirement|constraint|editable)\b|\.{0,2}/|[^#]*@\s*file:|file:"
 )
-"""https://pip.pypa.io/en/stable/reference/requirements-file-format/"""
+"""Matches lines that refer to another file:
+https://pip.pypa.io/en/stable/reference/requirements-file-format/"""
 
 
 @dataclass(frozen=True)
 class JobImageSpec(BuildSpec):
     """An image to build from the user's folder, named after the job.
 
-    All files affect its version, even those in `.dockerignore`, except `.git` and `__pycache__`.
+    All files in the folder affect its version, even those that `.dockerignore` excludes. Only
+    `.git` and `__pycache__` do not.
     """
 
     dockerfile: str
     """The Dockerfile's path in the folder."""
     trainer: str | None = None
-    """The reference of the trainer's image, local or in a registry, if it is the base."""
+    """The trainer image's reference, local or in a registry, or None if it is not the base."""
     prefix: ClassVar[str] = "slipway-job-"
     type: ClassVar[str] = tokens.JOB_IMAGE
-    estimate = "takes as long as its Dockerfile needs, and its own size on disk"
+    estimate = "takes as long as its Dockerfile needs, and as much disk space as the image"
 
     @staticmethod
     def from_inputs(inputs: Mapping[str, Any]) -> "JobImageSpec":
@@ -79,22 +81,22 @@ class JobImageSpec(BuildSpec):
 
     @property
     def origin(self) -> str:
-        """A description of the image's sources, for a preview; raises if they can't be read."""
+        """The source that the image is built from, as previews show it."""
         return str(self.context / self.dockerfile)
 
     def problems(self) -> dict[str, str]:
-        """Return the problem with `context` or `dockerfile`, by that name; empty if none."""
+        """Return a problem, keyed by `context` or `dockerfile`, or nothing if both are valid."""
         if not self.context.is_dir():
             return {"context": f"{self.context} is not a folder; it must contain the job's files"}
         path = self.context / self.dockerfile
         if not path.resolve().is_relative_to(self.context.resolve()):
             return {"dockerfile": f"{self.dockerfile!r} is outside the context {self.context}"}
         if not path.is_file():
-            return {"dockerfile": f"{path} is missing; set the Dockerfile's path in the context"}
+            return {"dockerfile": f"{path} is missing; set its path relative to the context"}
         if _KEEPS_PROXY.search(path.read_text(errors="replace")) and logins(debian.proxies()):
             return {
                 "dockerfile": f"{path} declares a proxy variable (ARG, ENV), so the image would "
-                "contain this shell's proxy password; remove that: build steps have it anyway"
+                "contain this shell's proxy password; remove it: build steps get it anyway"
             }
         return {}
 
@@ -104,12 +106,12 @@ class JobImageSpec(BuildSpec):
 
     @cached_property
     def _start(self) -> ImageSpec | None:
-        """The trainer's image that is its base, or None if it has another base."""
+        """The trainer image that this image is based on, or None if it has another base."""
         return trainer_of(self.trainer)
 
     @property
     def archives(self) -> tuple[str, ...]:
-        """Its own archives, and those of the trainer's image if that is its base."""
+        """This image's archives and, if it is based on a trainer image, that image's archives."""
         return (*super().archives, *(() if self._start is None else self._start.archives))
 
     def settle(self, reporter: Context) -> None:
@@ -117,7 +119,7 @@ class JobImageSpec(BuildSpec):
             self._start.settle(reporter)
 
     def build(self, reporter: Context) -> Path:
-        """Build the trainer's image first if it is the base."""
+        """Build the image, and before it the trainer image that it is based on, if any."""
         if (trainer := self._start) is not None:
             trainer.build(reporter)
             if trainer.reference != self.trainer:
@@ -125,7 +127,7 @@ class JobImageSpec(BuildSpec):
         return super().build(reporter)
 
     def prepare(self, engine: Engine, runner: Runner, work: Path) -> Plan:
-        """Load the trainer's image into the engine, which pulls other bases itself."""
+        """Load the trainer image into the engine if it is the base; other bases are pulled."""
         trainer, path = self._start, self.context / self.dockerfile
         if trainer is not None and not answer(*engine.digest(trainer.reference)):
             runner.run("loading the trainer's image", engine.load(trainer.archive))
@@ -135,23 +137,23 @@ class JobImageSpec(BuildSpec):
 
 @dataclass(frozen=True)
 class RequirementsSpec(JobImageSpec):
-    """The trainer's image with the packages that a file lists; its version depends on all its text.
+    """A trainer image with the packages that a requirements file lists.
 
-    Jobs with the same packages share the image, so its name contains no job's name. The context is
-    the file's folder, but no other file in it counts; the Dockerfile is Slipway's own.
+    Jobs with the same file share the image, so its name does not contain a job's name. `context`
+    is the file's folder, but only this file affects the image. The Dockerfile is Slipway's own.
     """
 
     requirements: str = LISTED
-    """The file's name."""
+    """The requirements file's name."""
     base: str = TRAINER.name
-    """The name of its base, one of the trainer's images."""
-    estimate = "takes as long as pip needs for its packages, and their size on disk"
+    """The name of the trainer image that it is based on."""
+    estimate = "takes as long as pip needs, and as much disk space as the packages"
 
     @classmethod
     def from_file(
         cls, path: Path, base: str = TRAINER.name, trainer: str | None = None
     ) -> "RequirementsSpec":
-        """Return the trainer's image with the packages that a file lists."""
+        """Return the specification for the packages that the file at `path` lists."""
         content = path.read_bytes() if path.is_file() else b""
         digits = hashlib.sha256(content).hexdigest()[:DIGITS]
         name = f"packages-{digits}-{base.removeprefix('slipway-')}"
@@ -172,7 +174,7 @@ class RequirementsSpec(JobImageSpec):
 
     @cached_property
     def content_hash(self) -> str:
-        """Hash of the file and of the Dockerfile that installs it, as 64 hexadecimal digits."""
+        """Hash of the requirements file and the Dockerfile, as 64 hexadecimal digits."""
         texts = (DOCKERFILE.read_bytes(), self.path.read_bytes())
         return hashlib.sha256(b"\0".join(texts)).hexdigest()
 
@@ -181,7 +183,7 @@ class RequirementsSpec(JobImageSpec):
         return f"the trainer's image and the packages in {self.path}"
 
     def problems(self) -> dict[str, str]:
-        """Return problems with the file, under `requirements`; empty if there are none."""
+        """Return the file's problems, keyed by `requirements`, or nothing if it is valid."""
         try:
             lines = self.path.read_text().splitlines()
         except (OSError, UnicodeDecodeError) as error:
@@ -192,9 +194,12 @@ class RequirementsSpec(JobImageSpec):
         return {"requirements": ". ".join(wrong)} if wrong else {}
 
     def _wrong(self, line: str) -> str | None:
-        """Return the problem with a line, without its text, since a URL may contain a password."""
+        """Return what is wrong with a line, or None.
+
+        The line itself is not quoted, since a URL in it may contain a password.
+        """
         if _ANOTHER_FILE.match(line):
-            another = "refers to another file, which the build does not have"
+            another = "refers to another file, which is not available in the build"
             return f"{another}; list the packages themselves, or use `build`"
         base = trainer_of(f"localhost/{self.base}")
         with suppress(InvalidRequirement):
@@ -212,11 +217,11 @@ class RequirementsSpec(JobImageSpec):
             if base.torch in fit or (required.marker and not required.marker.evaluate(python)):
                 return None
             how = f'set the job\'s `torch: "{fit[0]}"`, or remove' if fit else "remove"
-            return f"asks for {required}, but the image has {name} {base.versions[name]}: {how} it"
+            return f"requires {required}, but the image has {name} {base.versions[name]}: {how} it"
         return None
 
     def explained(self, failure: BuildFailed, log: Path) -> BuildFailed:
-        """Return the failure with pip's own reason, from the log, and with advice."""
+        """Return the failure with the reason that pip gave in the log, and with advice."""
         why = pip.reason(log.read_text(errors="replace"))
         reason = "" if why is None else f": {why}"
         return BuildFailed(
@@ -226,7 +231,7 @@ class RequirementsSpec(JobImageSpec):
         )
 
     def prepare(self, engine: Engine, runner: Runner, work: Path) -> Plan:
-        """Copy only the file to the context."""
+        """Prepare a build whose context contains only the requirements file."""
         plan = super().prepare(engine, runner, work)
         context = work / "requirements"
         context.mkdir()

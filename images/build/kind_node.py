@@ -37,15 +37,19 @@ class KindNode(BuildSpec):
     context: Path = CHECKOUT / "images" / "kind_node"
     estimate = "takes about 2 minutes, and 3 GB of disk"
     REGISTRY: ClassVar[str] = "https://registry-1.docker.io/v2/"
-    """The registry for the published image; it returns 401 without a login."""
+    """The registry of the published image. Any response, even 401, shows that it is reachable."""
     OVER: ClassVar[tuple[Path, ...]] = ()
-    """Directories whose files are added to those of `context`."""
+    """Directories whose files are copied over those in `context`."""
     TOOLS: ClassVar[tuple[str, ...]] = (*_BUILDERS, *_PARTS, *_PROGRAMS)
-    """The tools and parts that it is built from, programs last."""
+    """The tools and parts that the image is built from; programs in the image come last."""
 
     @classmethod
     def needed(cls) -> tuple[str, ...]:
-        """Return the tools that setup must provide: none if the published image can be pulled."""
+        """Return the tools that setup must provide.
+
+        None are needed if the published image's registry can be reached, unless they are all
+        provided already.
+        """
         request = partial(urllib3.request, "GET", cls.REGISTRY, timeout=5.0, retries=False)
         if not cls.is_provided() and raised(request, urllib3.exceptions.HTTPError) is None:
             return ()
@@ -53,7 +57,7 @@ class KindNode(BuildSpec):
 
     @classmethod
     def is_provided(cls) -> bool:
-        """Return whether setup has provided all of its tools and parts."""
+        """Return whether setup has provided all tools and parts that the image is built from."""
         return raised(lambda: [*map(toolchain.path, cls.TOOLS)], toolchain.ToolMissing) is None
 
     @cached_property
@@ -93,7 +97,7 @@ class MinikubeNode(KindNode):
 
 
 def volumes(source: str) -> tuple[str, Mapping[str, str]]:
-    """Return kind's StorageClass manifest, and the images in it, from its Go source."""
+    """Return the default StorageClass manifest, and its images, from kind's Go source."""
     names = dict(re.findall(r'const (\w+) = "(.*?)"', source))
     (text,) = re.findall(r"const defaultStorageManifest = `(.*)`", source, re.DOTALL)
     manifest = re.sub(r"` \+ (\w+) \+ `", lambda match: names[match[1]], text)

@@ -24,7 +24,7 @@ from images.build.runner import Runner
 LIMIT = 1200.0
 _MACHINE = machine().replace("arm64", "aarch64")
 _PLATFORMS = ("1", "2014", *(f"_2_{minor}" for minor in range(17, 42)))
-"""Wheel tags: 2.41 is the glibc version in the oldest suite in releases.yaml."""
+"""Accepted manylinux wheel tags: 2.41 is the glibc version in releases.yaml's oldest suite."""
 _KEPT = ("index-url", "extra-index-url", "trusted-host", "default-timeout", "timeout")
 _CERTIFICATES = "/run/slipway-certificates.crt"
 _SETTINGS = "/etc/pip.conf"
@@ -38,10 +38,10 @@ _NOT_BUILT = re.compile(
 
 
 def install(lock: Path, target: Path, runner: Runner, python: str) -> None:
-    """Install the packages in `lock` into `target`, the `site-packages` of a Python such as 3.14.
+    """Install the packages in `lock` into `target`, for a Python version such as 3.14.
 
-    The file pins versions and hashes of all packages, so pip resolves nothing. `target` must not
-    exist yet, and must be on the cache's file system. Raises `BuildFailed`.
+    `lock` pins versions and hashes of all packages, so pip resolves nothing. `target` must not
+    exist yet, and must be on the same file system as the cache. Raises `BuildFailed`.
     """
     version = hashlib.sha256(lock.read_bytes()).hexdigest()[:12]
     kept = cache_dir() / "packages" / f"{lock.stem}-{python}" / version
@@ -54,7 +54,7 @@ def install(lock: Path, target: Path, runner: Runner, python: str) -> None:
         for other in kept.parent.iterdir():
             if other != kept:
                 shutil.rmtree(other)
-    # As links, since the CUDA packages are several GB.
+    # As hard links, since the CUDA packages are several GB.
     shutil.copytree(kept, target, copy_function=os.link)
 
 
@@ -73,7 +73,10 @@ def _command(lock: Path, target: Path, python: str) -> tuple[str, ...]:
 
 
 def mounts(work: Path) -> Mapping[str, Path]:
-    """Write files for build steps to `work`; return them by their path in the build."""
+    """Return the pip settings and certificates for build steps, keyed by their path in the build.
+
+    The settings are written to a file in `work`. Empty if pip has no settings of its own.
+    """
     configured = settings(answer(sys.executable, "-m", "pip", "config", "list") or "")
     variables = (os.environ.get(name) for name in ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"))
     mine = (Path(each) for each in (configured.get("cert"), *variables) if each)
@@ -93,7 +96,7 @@ def mounts(work: Path) -> Mapping[str, Path]:
 
 
 def settings(listed: str) -> dict[str, str]:
-    """Return pip's settings from `pip config list`; those from the environment take precedence."""
+    """Return settings from `pip config list`'s output; the environment's take precedence."""
     values: dict[str, str] = {}
     for line in sorted(listed.splitlines(), key=lambda line: line.startswith(":env:")):
         key, _, value = line.partition("=")
@@ -102,7 +105,7 @@ def settings(listed: str) -> dict[str, str]:
 
 
 def reason(printed: str) -> str | None:
-    """Return the reason why pip failed, on one line, from its output, or None if unknown."""
+    """Return why pip failed, on one line, according to its output, or None if unknown."""
     # The reason is at the end of the log, after a compiler's long output.
     text, patterns = _OF_DOCKER.sub("", printed[-60_000:]), read(_REASONS)
     message = _kind(text, patterns["kinds"]) or _of_build(text, patterns["ofBuilds"])

@@ -25,7 +25,7 @@ ENTRYPOINTS = {"training-operator": "/manager", "tcp-wait": "/tcp-wait"}
 
 @dataclass(frozen=True)
 class Program(Spec):
-    """A toolchain program as an image, named after the tool; `context` is the program's path."""
+    """An image that contains one toolchain program; `context` is the program's path."""
 
     tool_version: str
     entrypoint: str
@@ -67,7 +67,7 @@ class Program(Spec):
 
 
 def write_archive(file: IO[bytes], name: str, binary: Path, entrypoint: str) -> None:
-    """Write a reproducible image of one program in `docker save` format (v1.2)."""
+    """Write a reproducible image that contains one program, in `docker save` format (v1.2)."""
     with tempfile.TemporaryFile() as layer, tarfile.open(fileobj=file, mode="w") as tar:
         with tarfile.open(fileobj=layer, mode="w") as content, binary.open("rb") as program:
             # Programs expect /tmp; webhook servers write their certificates there.

@@ -1,4 +1,4 @@
-"""The versions of torch, and the parts in the trainer's image for each: releases.yaml."""
+"""The supported versions of torch, and the trainer image's components for each (releases.yaml)."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -25,7 +25,10 @@ class Card:
     https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html"""
 
     def runs(self, kernel: str) -> bool:
-        """Return whether it runs an architecture's kernels; the major versions must be equal."""
+        """Return whether the GPU runs kernels built for the architecture `kernel`.
+
+        It must have the same major version as the GPU's own architecture, and not be newer.
+        """
         target, own = (int(each.removeprefix("sm_")) for each in (kernel, self.architecture))
         return target // 10 == own // 10 and target <= own
 
@@ -34,8 +37,8 @@ class Card:
 class Release:
     """A version of torch, such as 2.14, in images based on a Debian suite.
 
-    `debian` maps torch and torchvision to the suite's versions, for CPUs; `cuda` is the CUDA
-    version of PyPI's torch, for GPUs with these `architectures`. Each is empty if there is none.
+    `debian` maps torch and torchvision to the suite's versions, for CPUs; `cuda` is the version
+    that PyPI's torch is built with, for GPUs with these `architectures`. Each may be empty.
     """
 
     torch: str
@@ -50,16 +53,19 @@ class Release:
         return PYTHONS[self.suite]
 
     def unfit(self, cards: Iterable[Card] | None) -> str | None:
-        """Return why a job on these GPUs, or on CPUs if None, can't use it; None if it can."""
+        """Return why a job on these GPUs can't use this version, or None if it can.
+
+        If `cards` is None, the job runs on CPUs.
+        """
         if cards is None:
             return None if self.debian else "is available for GPUs only"
         if not self.cuda:
             return "is available for CPUs only"
         for card in cards:
             if card.cuda is not None and card.cuda < int(self.cuda.partition(".")[0]):
-                return f"comes with CUDA {self.cuda}, but the GPUs' driver runs CUDA {card.cuda}"
+                return f"needs CUDA {self.cuda}, but the GPUs' driver supports only {card.cuda}"
             if not any(map(card.runs, self.architectures)):
-                return f"has no kernels for the cluster's GPUs, which are {card.architecture}"
+                return f"contains no kernels for the cluster's GPUs ({card.architecture})"
         return None
 
 
@@ -71,14 +77,14 @@ RELEASES: Mapping[str, Release] = {
 
 
 def chosen(torch: str | None, *, gpus: bool, stack: str | None = None) -> Release:
-    """Return the requested version, or else the stack's, or else the default.
+    """Return a job's version of torch: the requested one, or else the stack's, or the default.
 
-    The stack's version applies to jobs that can use it: one for GPUs only does not affect others.
+    The stack's version applies only to jobs that can use it: CPU jobs ignore one for GPUs only.
     """
     fit = [*usable(() if gpus else None)]
     return RELEASES[torch] if torch else next((e for e in fit if e.torch == stack), fit[0])
 
 
 def usable(cards: Iterable[Card] | None) -> Iterator[Release]:
-    """Yield the versions for a job on these GPUs, or on CPUs if None; the default comes first."""
+    """Yield the versions that jobs can use on these GPUs, or on CPUs if None; the default first."""
     return (each for each in RELEASES.values() if each.unfit(cards) is None)

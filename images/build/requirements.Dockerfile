@@ -4,10 +4,10 @@ ARG TRAINER
 FROM ${TRAINER}
 USER root
 
-# The list is mounted: neither it nor an index's address in it stays in the image. torch stays the one
-# that is there, whatever a package asks for: PyPI's would come with CUDA, several GB.
-# A package without a wheel is built with PyPI's setuptools: Debian's lacks what only builds need.
-# buildah takes a step for done that differs in a mount's content alone, so that is in the step, too.
+# The list is mounted, so that neither the list nor an index URL in it stays in the image. torch is kept at the
+# installed version, whatever a package requires: PyPI's would bring CUDA along, which is several GB.
+# A package without a wheel is built with PyPI's setuptools, since Debian's lacks parts that only builds need.
+# buildah would reuse a cached step if only a mount's content changed, so the step contains a hash of that content.
 ARG CONTENT
 RUN --mount=type=bind,source=.,target=/mnt \
     : "${CONTENT}" \

@@ -14,18 +14,18 @@ LIMIT = 1800.0
 PUSH_LIMIT = 3600.0
 """Time limit for a push, in seconds: the GPU image's 2.6 GB take 45 minutes at 8 Mbit/s."""
 HOLDING = LIMIT + 3 * PUSH_LIMIT
-"""Limit for the longest work under the lock, in seconds: a load, and a push of three commands."""
+"""The longest that the lock can be held, in seconds: for a load, and a push in three commands."""
 _PAUSE = 1.0
 BUSY = "sealing memfd copy: Device or resource busy"
-"""The error from buildah and podman, before any step has run, while the kernel still holds a page
-of the copy of themselves from which they start containers. It is temporary:
+"""A temporary error from buildah and podman, before any step has run. They start containers from an
+in-memory copy of themselves, and the kernel is still holding a page of that copy:
 https://github.com/containers/storage/blob/main/pkg/unshare/unshare.c"""
 ATTEMPTS = 3
 """The maximum number of attempts for a command that prints `BUSY`."""
 
 
 class BuildFailed(Exception):
-    """A command failed; the message contains the end of its log, and the path of the full log."""
+    """A build command failed; the message contains the log's tail and the full log's path."""
 
 
 @dataclass(frozen=True)
@@ -33,18 +33,21 @@ class Runner:
     """Runs the commands for one build."""
 
     log: Path
-    """The file for their output."""
+    """The file that the commands' output goes to."""
     reporter: Context
     """Shows the current step."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables in addition to this process's."""
+    """Environment variables for the commands, in addition to this process's."""
 
     def __post_init__(self) -> None:
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self.log.write_bytes(b"")
 
     def run(self, title: str, command: Sequence[str], limit: float = LIMIT) -> None:
-        """Run `command`; raises `BuildFailed`, including after `limit`, or `InterruptedError`."""
+        """Run `command`; raises `BuildFailed`, or `InterruptedError` if the user cancels.
+
+        The command also fails if it takes longer than `limit`, in seconds.
+        """
         began = time.monotonic()
         for _ in range(ATTEMPTS):
             start, code = self._attempt(title, command, limit)
@@ -53,10 +56,13 @@ class Runner:
         if code != 0:
             after = f"after {time.monotonic() - began:.0f} s"
             ended = f"exceeded its time limit and was stopped {after}"
-            raise self._failed(title, ended if code is None else f"failed with {code} {after}")
+            raise self._failed(title, ended if code is None else f"exited with {code} {after}")
 
     def _attempt(self, title: str, command: Sequence[str], limit: float) -> tuple[int, int | None]:
-        """Return this attempt's offset in the log, and its exit code, or None if it was stopped."""
+        """Run `command` once; return the offset of its output in the log, and its exit code.
+
+        The exit code is None if the command exceeded `limit` and was stopped.
+        """
         with self.log.open("ab") as log:
             log.write(f"\n$ {' '.join(command)}\n".encode())
             log.flush()
@@ -86,7 +92,7 @@ class Runner:
         return start, code
 
     def _mask(self) -> None:
-        """Mask proxy logins in the log, as a step may have printed its variables."""
+        """Mask proxy credentials in the log, since a step may have printed its environment."""
         for login in logins(self.environment):
             self.log.write_bytes(self.log.read_bytes().replace(login.encode(), b"***"))
 
@@ -96,13 +102,17 @@ class Runner:
 
 
 def logins(variables: Mapping[str, str]) -> set[str]:
-    """Return the `user:password` parts of the proxy URLs."""
+    """Return the `user:password` parts of the proxy URLs in environment variables."""
     proxies = (value for name, value in variables.items() if name.lower().endswith("_proxy"))
     return {each.rpartition("@")[0].rpartition("/")[2] for each in proxies} - {""}
 
 
 def _isolated() -> tuple[str, ...]:
-    """Return a prefix that ends a command's processes and mounts with it, and it with this one."""
+    """Return a prefix for a command line, which makes sure that nothing outlives the command.
+
+    The command's child processes and mounts are removed when it exits. It is killed if this process
+    dies.
+    """
     if os.geteuid() != 0:
         return ()  # rootless builders create a user namespace
     namespaces = ("unshare", "--mount", "--pid", "--mount-proc", "--fork", "--kill-child")
@@ -110,7 +120,7 @@ def _isolated() -> tuple[str, ...]:
 
 
 def _latest_step(log: Path, start: int) -> str:
-    """Return the last line at the end of a log that names a step, or an empty string."""
+    """Return the newest line in the log's tail that names a build step, or an empty string."""
     lines = (" ".join(line.split()) for line in tail(log, lines=200, start=start))
     # Step prefixes from buildah, docker (old and new builder) and mmdebstrap.
     steps = [line for line in lines if line.startswith(("STEP ", "Step ", "#", "I: "))]

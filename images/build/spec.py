@@ -27,7 +27,10 @@ LEFT_OUT = frozenset({".git", "__pycache__"})
 
 
 def files_of(directory: Path, without: Collection[str] = ()) -> Iterator[Path]:
-    """Yield all files and links below `directory` in a fixed order, except `without` at its top."""
+    """Yield all files and links below `directory`, in a fixed order.
+
+    Folders in `LEFT_OUT` are skipped, as are files in `directory` itself with names in `without`.
+    """
     for name, folders, plain in os.walk(directory):
         here = Path(name)
         links = [folder for folder in folders if (here / folder).is_symlink()]
@@ -37,7 +40,7 @@ def files_of(directory: Path, without: Collection[str] = ()) -> Iterator[Path]:
 
 
 def digest_of(directory: Path, without: Collection[str] = ()) -> bytes:
-    """Return a digest (32 bytes) of each file's path, content and executable bit."""
+    """Return a SHA-256 digest (32 bytes) over all files' paths, content and executable bits."""
     digest = hashlib.sha256()
     for path in files_of(directory, without):
         digest.update(f"{path.relative_to(directory)}\0".encode())
@@ -53,9 +56,9 @@ def digest_of(directory: Path, without: Collection[str] = ()) -> bytes:
 
 
 def others(path: Path) -> list[Path]:
-    """Return files with the same name as `<name>-<digits>.<suffix>` but other digits.
+    """Return files that differ from `path`, `<name>-<digits>.<suffix>`, only in their digits.
 
-    Files for images that a resource uses are left out.
+    Files for images that a resource still uses are left out.
     """
     name, _, _ = path.stem.rpartition("-")
     # Not `<name>-*`, which may match another image's name.
@@ -66,15 +69,15 @@ def others(path: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class Spec(ABC):
-    """An image's content, and its name, which derives from the content."""
+    """The content of an image, and the image's reference, which depends on the content."""
 
     name: str
-    """The image's name without `prefix`, with which such repositories begin."""
+    """The image's name, without the repository's `prefix`."""
     context: Path
-    """The directory that contains its own files."""
+    """The directory that contains the image's own files."""
     prefix: ClassVar[str] = ""
     type: ClassVar[str]
-    """The type token of the resource that provides it to a cluster."""
+    """The Pulumi type token of the resource that delivers the image to a cluster."""
 
     @property
     def inputs(self) -> dict[str, Any]:
@@ -89,7 +92,7 @@ class Spec(ABC):
     @property
     @abstractmethod
     def content_hash(self) -> str:
-        """Hash of everything that the image is declared with, as 64 hexadecimal digits."""
+        """Hash of everything that the image is declared from, as 64 hexadecimal digits."""
 
     @property
     def version(self) -> str:
@@ -103,7 +106,7 @@ class Spec(ABC):
 
     @property
     def archives(self) -> tuple[str, ...]:
-        """Names, without `.tar`, of files that stay cached while a resource uses the image."""
+        """Names, without `.tar`, of archives that stay cached while a resource uses the image."""
         return ()
 
     @property
@@ -112,22 +115,22 @@ class Spec(ABC):
         return True
 
     def settle(self, reporter: Context) -> None:  # noqa: B027  # most have nothing to settle
-        """Fetch the sources that determine `version`; raises the same errors."""
+        """Fetch the sources that determine `version`; raises the same exceptions as `build`."""
 
     @abstractmethod
     def build(self, reporter: Context) -> Path:
-        """Return its archive, in `docker save` format; build it unless the cache has it."""
+        """Return the image's archive, in `docker save` format; build it unless it is cached."""
 
 
 class BuildSpec(Spec):
     """An image that an engine builds."""
 
     estimate: str
-    """A description of the time and space that its first build takes."""
+    """Time and disk space for the first build, as messages show them."""
 
     @property
     def expected(self) -> str:
-        """The time and space that its build takes: those of the last one, or else `estimate`."""
+        """Time and disk space for a build, as messages show them: the last build's, if any."""
         return self._took.read_text() if self._took.is_file() else self.estimate
 
     @property
@@ -144,17 +147,17 @@ class BuildSpec(Spec):
 
     @abstractmethod
     def prepare(self, engine: Engine, runner: Runner, work: Path) -> Plan:
-        """Fetch the build's inputs to the directory `work`; raises like `build`."""
+        """Fetch the build's inputs to the directory `work`; raises the same errors as `build`."""
 
     def explained(self, failure: BuildFailed, log: Path) -> BuildFailed:
-        """Return the error for a failed step in its Dockerfile, whose output is in `log`."""
+        """Return the error to raise for a failed build; its output is in `log`."""
         return failure
 
     def build(self, reporter: Context) -> Path:
-        """Return its archive; build it unless it is in the cache.
+        """Return the image's archive; build it unless it is in the cache.
 
-        Raises `BuildFailed` with the end of the log, `NotAvailable` for a data set,
-        `InterruptedError`, `ToolMissing`, or `TimeoutError` if another build did not finish.
+        Raises `BuildFailed` with the log's tail, `NotAvailable` if a data set can't be fetched,
+        `InterruptedError`, `ToolMissing`, or `TimeoutError` if another build does not finish.
         """
         self.settle(reporter)
         if not self.archive.exists():
@@ -183,7 +186,7 @@ class BuildSpec(Spec):
         runner.reporter.info(f"built {self.reference} in {took:.0f} s, {size:.0f} MB")
 
     def _forget_others(self, engine: Engine) -> None:
-        """Remove images and archives with the same name but other content, and unused ones."""
+        """Remove other versions of this image, and images that no resource uses any more."""
         for archive in others(self.archive):
             archive.unlink()
         unused = uses.remove_unused(but=self.archive.stem)
@@ -200,7 +203,7 @@ class BuildSpec(Spec):
 def workplace(name: str, reporter: Context) -> Iterator[tuple[Engine, Runner, Path]]:
     """Take the lock for builds and pushes; yield the engine, the runner and an empty directory.
 
-    Files that a killed build or push left in the directory, such as a login, are removed.
+    Files that a killed build or push left in the directory, such as credentials, are removed.
     """
     images = cache_dir() / "images"
     with files.locked(

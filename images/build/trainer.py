@@ -28,16 +28,17 @@ DOCKERFILE = "Dockerfile"
 class ImageSpec(BuildSpec):
     """An image to build from a folder in this checkout.
 
-    The Python packages in its `requirements.lock` are added to its files as `site-packages`; for a
-    variant `Dockerfile.cuda`, those in `requirements.cuda.lock`, or `requirements.cuda-2.14.lock`
-    for one version of torch, as `site-packages.cuda`. Other variants' files are left out.
+    The Python packages in `requirements.lock` are added to the build context as `site-packages`.
+    A variant with `Dockerfile.cuda` also gets those in `requirements.cuda.lock`, or for one version
+    of torch `requirements.cuda-2.14.lock`, as `site-packages.cuda`. Files for other variants are
+    left out.
     """
 
     datasets: Mapping[str, Dataset] = field(default_factory=dict)
-    """Data sets, which are added to the context as `data/<name>`."""
+    """Data sets that are added to the build context as `data/<name>`."""
     dockerfile: str = DOCKERFILE
     torch: str | None = None
-    """One of `RELEASES`; None for an image without torch."""
+    """The version of torch, a key in `RELEASES`, or None for an image without torch."""
     type: ClassVar[str] = tokens.IMAGE
     estimate: str = "takes about 3 minutes (30 s if only its own files changed), and 2 GB of disk"
 
@@ -66,22 +67,25 @@ class ImageSpec(BuildSpec):
 
     @property
     def is_settled(self) -> bool:
-        """True if it is known which alternative of each data set the image contains."""
+        """True if it is known, for each data set, which alternative the image contains."""
         return all(dataset.taken() is not None for dataset in self.datasets.values())
 
     def settle(self, reporter: Context) -> None:
-        """Fetch data sets to decide between alternatives; raises like `Dataset.provide`."""
+        """Fetch data sets, if necessary to find out whether their stand-ins must be used.
+
+        Raises the same exceptions as `Dataset.provide`.
+        """
         for dataset in self.datasets.values():
             if dataset.taken() is None:
                 dataset.provide(reporter)
 
     @property
     def version(self) -> str:
-        """Hash digits of the image's content, available once it is settled."""
+        """The content's hash, shortened; raises `RuntimeError` before the image is settled."""
         digest = hashlib.sha256(self.content_hash.encode())
         for name, dataset in sorted(self.datasets.items()):
             if (taken := dataset.taken()) is None:
-                raise RuntimeError(f"{self.name}: `make up` has yet to fetch its data set {name}")
+                raise RuntimeError(f"{self.name}: data set {name} is not fetched; run `make up`")
             digest.update(f"\0{name}\0{taken.fingerprint}".encode())
         return digest.hexdigest()[:DIGITS]
 
@@ -106,7 +110,7 @@ class ImageSpec(BuildSpec):
 
     @cached_property
     def versions(self) -> Mapping[str, str]:
-        """Its versions of torch and torchvision, by name: from a lock file, or Debian's."""
+        """Versions of torch and torchvision, keyed by package, from a lock file or else Debian."""
         texts = "".join((self.context / lock).read_text() for lock in self._locks.values())
         locked = dict(re.findall(r"^(torch|torchvision)==(\S+)", texts, re.MULTILINE))
         return locked or (RELEASES[self.torch].debian if self.torch else {})
@@ -122,13 +126,13 @@ class ImageSpec(BuildSpec):
             return ()
         release = RELEASES[self.torch]
         versions = (f"PYTHON={release.python}", f"TORCH={self.torch}")
-        # Left out for CPUs, so that their jobs do not train again for each new GPU.
+        # Left out for CPUs, so that their jobs do not train again when a kind of GPU is added.
         has_gpus = self.dockerfile != DOCKERFILE
         return (*versions, f"KERNELS={' '.join(release.architectures)}") if has_gpus else versions
 
     @cached_property
     def _locks(self) -> dict[str, str]:
-        """Its lock files, and those of the image it is a variant of, by the variant's suffix."""
+        """The image's lock files, including those for all variants, keyed by variant suffix."""
         variants = dict.fromkeys(("", self.dockerfile.removeprefix(DOCKERFILE)))
         ends = ("", f"-{self.torch}")
         named = [(each, f"requirements{each}{end}.lock") for each in variants for end in ends]
@@ -136,7 +140,7 @@ class ImageSpec(BuildSpec):
 
     @property
     def _others(self) -> frozenset[str]:
-        """Other images' files in the same directory."""
+        """The Dockerfiles and lock files in the same directory that belong to other images."""
         patterns = (f"{DOCKERFILE}*", "requirements*.lock")
         all_of_them = {path.name for each in patterns for path in self.context.glob(each)}
         return frozenset(all_of_them - {self.dockerfile, *self._locks.values()})
@@ -167,9 +171,9 @@ IMAGES = (TRAINER, TRAINER_CIFAR, TRAINER_CUDA, MLFLOW, POSTGRES)
 
 
 def trainer(torch: str | None = None, *, gpus: bool = False, cifar: bool = False) -> ImageSpec:
-    """Return the trainer's image for a job with or without GPUs and CIFAR-10.
+    """Return the trainer image for a version of torch, with or without GPUs and CIFAR-10.
 
-    CIFAR-10 is in a separate image, so that other jobs do not train again when it changes.
+    CIFAR-10 is in a separate image, so that a change to it does not make other jobs train again.
     """
     default = TRAINER_CUDA if gpus else TRAINER_CIFAR if cifar else TRAINER
     if torch in {None, default.torch}:
@@ -178,7 +182,7 @@ def trainer(torch: str | None = None, *, gpus: bool = False, cifar: bool = False
 
 
 def trainer_of(reference: str | None) -> ImageSpec | None:
-    """Return the trainer's image for a local reference of any version, or None for others."""
+    """Return the trainer image that a local reference names, with any tag, or None."""
     kinds = ((False, False), (False, True), (True, True))
     every = (trainer(torch, gpus=gpus, cifar=cifar) for torch in RELEASES for gpus, cifar in kinds)
     images = {f"localhost/{each.name}": each for each in every}

@@ -16,7 +16,10 @@ from core.paths import cache_dir
 
 
 def place(image: str) -> Path:
-    """Return the directory that records an image's uses; `image` is the archive without `.tar`."""
+    """Return the directory that records an image's uses.
+
+    `image` is the name of the image's archive without `.tar`.
+    """
     return cache_dir() / "images" / "uses" / image
 
 
@@ -29,7 +32,7 @@ def note(images: Iterable[str], urn: str) -> None:
 
 
 def drop(urn: str, but: Collection[str] = ()) -> None:
-    """Record that a resource no longer uses any images, except those in `but`."""
+    """Record that a resource no longer uses any images other than those in `but`."""
     with _held() as uses:
         for use in uses.glob(f"*/{_digest(urn)}"):
             if use.parent.name not in but:
@@ -37,7 +40,7 @@ def drop(urn: str, but: Collection[str] = ()) -> None:
 
 
 def remove_unused(but: str) -> list[str]:
-    """Remove images that no resource uses from the cache, and return their names."""
+    """Remove from the cache all images that no resource uses, except `but`; return their names."""
     with _held() as uses:
         unused = [each for each in uses.glob("*/") if each.name != but and not any(each.iterdir())]
         for each in unused:
@@ -50,7 +53,7 @@ def remove_unused(but: str) -> list[str]:
 
 @contextmanager
 def _held() -> Iterator[Path]:
-    with files.locked(place("lock"), limit=120.0, what="the uses of images"):
+    with files.locked(place("lock"), limit=120.0, what="the record of image uses"):
         yield place("lock").parent
 
 

@@ -1,4 +1,4 @@
-"""Data sets for the trainer's images; each is a module, a line here and a YAML entry."""
+"""Data sets for trainer images; each has a module, a line here and an entry in datasets.yaml."""
 
 from collections.abc import Mapping
 

@@ -2,8 +2,8 @@
 
 CIFAR-10 (https://www.cs.toronto.edu/~kriz/cifar.html): 50,000 training and 10,000 test color images
 of 32 x 32 pixels, in ten classes. Fashion-MNIST (https://github.com/zalandoresearch/fashion-mnist):
-60,000 + 10,000 gray ones of 28 x 28. They get a border of two black pixels and three equal colors;
-only the first 5,000 training images in each class are used.
+60,000 + 10,000 gray ones of 28 x 28. These get a black border, two pixels wide, and three equal
+color channels; only the first 5,000 training images in each class are used.
 
 CIFAR-10's python format consists of pickles from Python 2 and its numpy. Python 3 can't write
 Python 2 strings, and an array's pickle depends on the numpy version. So this module writes the few
@@ -40,12 +40,12 @@ Value = str | int | bytes | Sequence["Value"]
 
 
 def archive() -> Path:
-    """Return the path where users put the archive on machines that can't download it."""
+    """Return the path where users can put the archive, on machines that can't download it."""
     return kept() / ARCHIVE
 
 
 def from_archive(directory: Path, reporter: Context) -> None:
-    """Extract the files from the archive, either the user's or a download."""
+    """Extract CIFAR-10's files from the user's archive, or else from a download."""
     packed = archive()
     if not packed.is_file():
         packed = directory / ARCHIVE
@@ -55,7 +55,7 @@ def from_archive(directory: Path, reporter: Context) -> None:
 
 
 def from_debian(directory: Path, reporter: Context) -> None:
-    """Download the package with apt, and write its images as batches."""
+    """Download Fashion-MNIST as a Debian package, and write it in CIFAR-10's format."""
     package = directory / PACKAGE
     try:
         debian.unpack(PACKAGE, package)
@@ -112,7 +112,7 @@ def _batch(pictures: Sequence[Picture], label: str, part: str) -> bytes:
 
 
 def _enlarged(pixels: bytes) -> bytes:
-    """Return the image (28 x 28) in the middle of a black one (32 x 32)."""
+    """Return the image (28 x 28) centered on a black one (32 x 32)."""
     side, edge = bytes(_BORDER), bytes(_BORDER * (_SIDE + 2 * _BORDER))
     rows = (pixels[start : start + _SIDE] for start in range(0, len(pixels), _SIDE))
     return b"".join((edge, *(side + row + side for row in rows), edge))
@@ -170,5 +170,5 @@ CIFAR10 = Dataset.from_catalog(
     "cifar10",
     sources=(Source("its home page", from_archive, lambda: archive().is_file()),),
     stand_in=FASHION_MNIST,
-    advice=f"For CIFAR-10 itself, put {ARCHIVE} ({URL}) in the cache folder's datasets",
+    advice=f"For CIFAR-10 itself, put {ARCHIVE} ({URL}) in the cache's folder `datasets`",
 )

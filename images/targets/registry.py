@@ -1,7 +1,7 @@
 """A registry that the cluster's nodes pull from; images are pushed to it and never removed.
 
-The same content has the same name, so other stacks and users may be running an image. A registry
-that belongs to a stack is removed with the stack. Queries use TLS, except on loopback, and follow
+Images with the same content have the same name, so other stacks and users may be running them. A
+registry that belongs to a stack is removed with it. Queries use TLS, except on loopback, and follow
 https://github.com/opencontainers/distribution-spec/blob/main/spec.md, with a token as in
 https://distribution.github.io/distribution/spec/auth/token/.
 """
@@ -47,21 +47,21 @@ _MANIFESTS = (
 
 @dataclass(frozen=True)
 class Registry(Target):
-    """A registry, and its login."""
+    """A registry, and where to find credentials for it."""
 
     server: str
-    """Its host, with an optional path: `example.azurecr.io/team`."""
+    """The registry's host, with an optional path: `example.azurecr.io/team`."""
     login: How = "docker"
-    """`azure` for the Azure CLI's login, `docker` for a docker config.json."""
+    """The source of credentials: `azure` for the Azure CLI, `docker` for a docker config.json."""
     credentials: str | None = None
-    """The path of that file; None for the default files of docker and podman."""
+    """The path of a docker config.json; None for the files that docker and podman use."""
 
     def name(self, reference: str) -> str:
         return within(self.server, reference)
 
     @property
     def is_up(self) -> bool:
-        """True if the registry responds, with any status except busy."""
+        """True if the registry responds, with any status except those in `_BUSY`."""
         try:
             return http.ask("GET", f"{self._base}/v2/").status_code not in _BUSY
         except requests.RequestException:
@@ -95,7 +95,7 @@ class Registry(Target):
                 answer(*engine.remove(reference))
 
     def _config(self, work: Path) -> Path:
-        """Write a config.json with only this registry's login; it is removed along with `work`."""
+        """Write a docker config.json to `work`, with only this registry's credentials."""
         content = config(self.server, self._login)
         file = work / "login" / "config.json"
         file.parent.mkdir(mode=0o700)
@@ -115,7 +115,7 @@ class Registry(Target):
         if self.login == "azure":
             return "log in with `az login` as a user with the AcrPush role there"
         where = "" if self.credentials is None else f" --config {Path(self.credentials).parent}"
-        return f"log in with `docker{where} login {host(self.server)}` as a user who may push"
+        return f"log in with `docker{where} login {host(self.server)}` as a user who can push"
 
     @property
     def _base(self) -> str:
@@ -166,7 +166,7 @@ class Registry(Target):
         realm = str(challenge.get("realm"))
         if http.is_readable(realm):
             raise TargetError(
-                f"{self.server} wants logins sent to {realm}, where others could read them"
+                f"{self.server} wants credentials sent to {realm}, where others could read them"
             )
         scope = {"service": challenge.get("service") or "", "scope": f"repository:{path}:pull"}
         if self._login is not None and self._login.identity_token:
@@ -176,7 +176,7 @@ class Registry(Target):
             response = http.ask("GET", realm, params=scope, headers=basic)
         if not response.ok:
             raise TargetError(
-                f"{self.server} issued no token ({response.status_code}); {self._remedy}"
+                f"{self.server} did not issue a token ({response.status_code}); {self._remedy}"
             )
         token = response.json()
         return str(token.get("token") or token["access_token"])

@@ -1,7 +1,7 @@
 """Credentials for a registry: those that docker and podman store, or the Azure CLI's.
 
-Only that registry's login is read. For docker's format, in a config.json or with a credential
-helper, see https://docs.docker.com/reference/cli/docker/login/; podman's also allows paths:
+Only that registry's credentials are read. docker's format, for a config.json or a credential
+helper, is in https://docs.docker.com/reference/cli/docker/login/; podman's also allows paths:
 https://github.com/containers/image/blob/main/docs/containers-auth.json.5.md
 """
 
@@ -33,12 +33,12 @@ class Login:
     """A registry's entry in a docker config.json."""
 
     auth: str = field(repr=False)
-    """`user:password` in base64, without the password if there is an identity token."""
+    """`user:password` in base64; the password is empty if there is an identity token."""
     identity_token: str = field(default="", repr=False)
 
     @classmethod
     def from_credentials(cls, user: str, secret: str) -> "Login":
-        """Return a user's login, or for `TOKEN_USER` a login with an identity token."""
+        """Return a user's login; if `user` is `TOKEN_USER`, `secret` is an identity token."""
         is_token = user == TOKEN_USER
         plain = f"{AZURE_USER}:" if is_token else f"{user}:{secret}"
         return cls(base64.b64encode(plain.encode()).decode(), secret if is_token else "")
@@ -50,7 +50,7 @@ def host(server: str) -> str:
 
 
 def config(server: str, login: Login | None) -> dict[str, Any]:
-    """Return a docker config.json with only this entry, or with none if there is no login."""
+    """Return the content of a docker config.json with only this login, or without any."""
     if login is None:
         return {"auths": {}}
     token = {"identitytoken": login.identity_token} if login.identity_token else {}
@@ -58,7 +58,10 @@ def config(server: str, login: Login | None) -> dict[str, Any]:
 
 
 def find_login(server: str, how: How, credentials: str | None) -> Login | None:
-    """Return a registry's login; raises `TargetError` if `credentials` or the Azure CLI lack it."""
+    """Return a registry's login, or None if the default files have none.
+
+    Raises `TargetError` if `credentials` is set, or `how` is the Azure CLI, and there is none.
+    """
     if how == "azure":
         return _by_azure(host(server))
     if credentials is None:
@@ -74,14 +77,17 @@ def find_login(server: str, how: How, credentials: str | None) -> Login | None:
 
 
 def docker_context() -> tuple[str, Path] | None:
-    """Return the user's docker context, such as Docker Desktop's, and its directory."""
+    """Return the name of the docker context in use, if any, and the directory of all contexts."""
     file = _docker_home() / "config.json"
     name = _content(file).get("currentContext") if file.is_file() else None
     return None if name is None else (str(name), file.with_name("contexts"))
 
 
 def stored_login(server: str, file: Path, *, ask_helpers: bool = True) -> Login | None:
-    """Return the login from a docker config.json or its helper, or None; raises `TargetError`."""
+    """Return a registry's login from a docker config.json or its credential helper, or None.
+
+    Raises `TargetError` if the file can't be read or is invalid, or the helper fails.
+    """
     content = _content(file)
     auths = content.get("auths", {})
     for key in _keys(server):
@@ -96,7 +102,7 @@ def _key(server: str) -> str:
 
 
 def _keys(server: str) -> list[str]:
-    """Return the keys under which a file may list a registry, most specific first."""
+    """Return the keys under which a config.json may list a registry, most specific first."""
     name = host(server)
     if name in DOCKER_HUB:
         return [server, *sorted(DOCKER_HUB), DOCKER_HUB_KEY]
@@ -160,12 +166,12 @@ def _of_helper(helper: str, key: str) -> Login | None:
         return Login.from_credentials(answer["Username"], answer["Secret"])
     except (OSError, subprocess.TimeoutExpired, ValueError, KeyError) as error:
         why = type(error).__name__
-        raise TargetError(f"`{' '.join(command)}` for {key} returned no login ({why})") from None
+        raise TargetError(f"`{' '.join(command)}` found no login for {key} ({why})") from None
 
 
 @lru_cache(maxsize=8)
 def _by_azure(name: str) -> Login:
-    """Return the Azure CLI's login, cached because its token is valid for three hours."""
+    """Return the Azure CLI's login for a registry, cached since its token lasts three hours."""
     command = ("az", "acr", "login", "--name", name.partition(".")[0], "--expose-token")
     what = "install the Azure CLI, log in with `az login`, and make sure you have the AcrPush role"
     try:
@@ -175,4 +181,4 @@ def _by_azure(name: str) -> Login:
         raise TargetError(f"{error}; {what}") from None
     except (ValueError, KeyError):
         shown = " ".join(command)
-        raise TargetError(f"`{shown}` printed no accessToken; update the Azure CLI") from None
+        raise TargetError(f"`{shown}` did not print an accessToken; update the Azure CLI") from None

@@ -1,8 +1,8 @@
-"""The interface for image targets, looking them up by a map, and image names.
+"""Image targets: their interface, the `target` maps that describe them, and image names.
 
     target_of({"kind": "registry", "server": "example.org/team"}).load(archive, reference, reporter)
 
-A target for only one kind of cluster is in that kind's folder.
+Targets that only one kind of cluster uses are in that kind's folder.
 """
 
 from abc import ABC, abstractmethod
@@ -19,7 +19,7 @@ TARGETS: Mapping[str, Lazy] = {
     "containerd": Lazy("images.targets.containerd.Node"),
     "registry": Lazy("images.targets.registry.Registry"),
 }
-"""The class for each common kind; it takes the map's other keys."""
+"""The class for each kind of target that clusters share; a map's other keys are its arguments."""
 
 
 class TargetError(RuntimeError):
@@ -27,23 +27,24 @@ class TargetError(RuntimeError):
 
 
 PROBLEMS = (TargetError, CommandFailed, ToolMissing)
-"""The errors that a target's methods raise, except `name` and `is_up`."""
+"""The errors that a target's methods, other than `name` and `is_up`, may raise."""
 
 
 class Target(ABC):
-    """A target for images. `reference` is a built image's local one: `localhost/<name>:<tag>`.
+    """A destination for images: a node's containerd, or a registry.
 
-    The tag changes with the content, so an existing image with that name has the same content.
+    `reference` is the local reference of a built image: `localhost/<name>:<tag>`. The tag changes
+    with the content, so an existing image with that name has the same content.
     """
 
     def name(self, reference: str) -> str:
-        """Return the image's reference for pods. Pure."""
+        """Return the reference that pods use for the image; does not access the target."""
         return reference
 
     @property
     @abstractmethod
     def is_up(self) -> bool:
-        """True if it can be read and changed now; otherwise its images count as unchanged."""
+        """True if the target is reachable; otherwise its images count as unchanged."""
 
     @abstractmethod
     def digest(self, name: str) -> str | None:
@@ -57,21 +58,21 @@ class Target(ABC):
         """
 
     def tag(self, name: str, other: str) -> None:  # noqa: B027  # the default
-        """Tag an existing image with another name, such as its digest; no-op in a registry."""
+        """Tag the image `name` with the name `other`, such as its digest; no-op in a registry."""
 
     def remove(self, name: str) -> None:  # noqa: B027  # the default
-        """Remove a name and the data only it uses, if it exists; no-op in a shared registry."""
+        """Remove a name, if it exists, and data that only it uses; no-op in a shared registry."""
 
 
 def target_of(target: Mapping[str, Any], kinds: Mapping[str, Lazy] = TARGETS) -> Target:
-    """Return the target for a resource's `target` input, a map with one of these kinds."""
+    """Return the target that a resource's `target` input, a map with a `kind`, describes."""
     make = kinds[target["kind"]].load()
     # `after`, in any kind, is an output of a resource to wait for, such as a registry's ID.
     return cast("Target", make(**{key: target[key] for key in target.keys() - {"kind", "after"}}))
 
 
 def name_in(target: Any, reference: str) -> str | Placeholder:
-    """Return `Target.name`, if a program or preview can know it; a registry has a `server`."""
+    """Return the reference that pods will use for an image, or `UNKNOWN` if it is not known yet."""
     if not isinstance(target, Mapping) or UNKNOWN in (target.get("kind"), target.get("server")):
         return UNKNOWN
     return within(str(target["server"]), reference) if "server" in target else reference
@@ -84,7 +85,7 @@ def repository(name: str) -> str:
 
 
 def by_digest(name: str, digest: str) -> str:
-    """Return the name with `digest` instead of its tag, which a node's runtime would drop."""
+    """Return the name with `digest` instead of the tag, which container runtimes would ignore."""
     return f"{repository(name)}@{digest}"
 
 
@@ -96,5 +97,5 @@ def listed(listing: str, name: str) -> str | None:
 
 
 def within(server: str, reference: str) -> str:
-    """Return a local image's name, `localhost/…`, as it is in a registry."""
+    """Return the name, in a registry, for an image with the local name `localhost/…`."""
     return f"{server}/{reference.removeprefix('localhost/')}"

@@ -1,4 +1,4 @@
-"""An image that containerd has unpacked once: other containerds get its files as hard links.
+"""Images that one node's containerd has unpacked: other nodes get the files as hard links.
 
 The files are in a directory beside the image's archive; it exists only once it is complete:
 
@@ -6,7 +6,7 @@ The files are in a directory beside the image's archive; it exists only once it 
     slipway-trainer-0123456789ab.unpacked/image.tar   manifest and configuration, no layers
                                           0/ 1/ …     each layer's files, lowest layer first
 
-A file takes up space only once. It is never modified: a layer is the lower directory of an overlay.
+So each file takes up space only once. Nodes never modify it: overlays do not change lower layers.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ def layers(config: dict[str, Any]) -> list[str]:
 
 
 def directories(mounts: str) -> list[Path]:
-    """Return a snapshot's directories from the output of `--mounts`, topmost first."""
+    """Return a snapshot's directories, topmost first, from the output of ctr's `--mounts`."""
     (mount,) = json.loads(mounts)
     options = dict(option.partition("=")[::2] for option in mount["Options"])
     if "lowerdir" not in options:
@@ -50,7 +50,7 @@ def link(source: Path, target: Path) -> None:
 
 
 def write(target: Path, name: str, manifest: bytes, config: bytes) -> None:
-    """Write an archive in OCI layout, without the layers' blobs."""
+    """Write an archive in OCI layout that contains everything except the layers' blobs."""
     # https://github.com/opencontainers/image-spec/blob/main/image-layout.md
     digests = {hashlib.sha256(blob).hexdigest(): blob for blob in (manifest, config)}
     described = {
@@ -72,7 +72,7 @@ def write(target: Path, name: str, manifest: bytes, config: bytes) -> None:
 
 
 def config(archive: Path) -> dict[str, Any]:
-    """Return the configuration, the last file in an archive that `write` wrote."""
+    """Return the image's configuration from an archive that `write` wrote: its last file."""
     with tarfile.open(archive) as tar:
         file = cast("IO[bytes]", tar.extractfile(tar.getnames()[-1]))
         return cast("dict[str, Any]", json.load(file))

@@ -48,7 +48,7 @@ class JobApi:
 
     @classmethod
     def connect(cls, kubeconfig: str, namespace: str, name: str) -> Self:
-        """Return the job `name` on the cluster that the text `kubeconfig` describes."""
+        """Return a client for the job `name`; `kubeconfig` is the file's contents, not its path."""
         return cls(kube.connect(kubeconfig), namespace, name)
 
     def retrying(self, seconds: float) -> Self:
@@ -71,7 +71,7 @@ class JobApi:
         return max(0.0, (now - created).total_seconds())
 
     def create(self, manifest: Object) -> Object:
-        """Submit the job; a 409 from the API server means that a job with that name exists."""
+        """Submit the job; an `ApiException` with status 409 means that the job already exists."""
         created: Object = self._ask(Request("POST", self._jobs, body=manifest))
         return created
 
@@ -87,20 +87,20 @@ class JobApi:
         self._unless_gone(Request("PATCH", self._path(pod), body=change))
 
     def delete(self) -> None:
-        """Start deleting the job and then its pods; do nothing if it does not exist."""
+        """Start deleting the job and its pods; do nothing if the job does not exist."""
         self._unless_gone(Request("DELETE", self._path(), {"propagationPolicy": "Foreground"}))
 
     def pods(self) -> list[Object]:
-        """Return the pods that the job owns; other pods may carry its label."""
+        """Return the pods that the job owns; other pods may have the same label."""
         return self._owned(self._items(self._pods, self._labelled))
 
     def delete_pod(self, name: str, *, at_once: bool = False) -> None:
-        """Start deleting one pod, if it exists; `at_once` does not wait for a lost node."""
+        """Start deleting one pod, if it exists; `at_once` does not wait for the pod's node."""
         query = {"gracePeriodSeconds": "0"} if at_once else {}
         self._unless_gone(Request("DELETE", self._path(name), query))
 
     def stand_in(self, pod: Mapping[str, Any], host: str) -> None:
-        """Resolve `host`, the name of a pod that has ended, to `pod` while that pod exists."""
+        """Make `host`, a finished pod's name in DNS, resolve to `pod` as long as `pod` exists."""
         own, address = pod["metadata"], pod["status"]["podIP"]
         family = "IPv6" if ":" in address else "IPv4"
         names = {"pod": own["name"], "uid": own["uid"], "host": host}
@@ -109,7 +109,7 @@ class JobApi:
         self._ask(Request("POST", path, body=listed))
 
     def events(self, uids: set[str]) -> list[Object]:
-        """Return the events for the objects with these UIDs."""
+        """Return the Kubernetes events for the objects with these UIDs."""
         events = self._items(f"{_in(self.namespace)}/events")
         return [event for event in events if event["involvedObject"].get("uid") in uids]
 
@@ -140,10 +140,11 @@ class JobApi:
     def log_lines(
         self, pod: str, *, since: str | None = None, previous: bool = False, follow: bool = False
     ) -> Iterator[list[Line]]:
-        """Yield the log of a replica's container as it arrives, until it ends or goes quiet.
+        """Yield the log of a replica's container as it arrives, until no more lines arrive.
 
-        `since` is an RFC 3339 time in full seconds, `previous` selects the container before the
-        last restart, and `follow` waits for more lines. Not retried: callers resume at a cursor.
+        `since` is an RFC 3339 timestamp in whole seconds, `previous` selects the container before
+        the last restart, and `follow` waits for more lines. Requests are not retried: callers
+        resume at a cursor.
         """
         options = {
             "container": CONTAINER,

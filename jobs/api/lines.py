@@ -1,4 +1,4 @@
-"""Parse lines in container logs, and the times in them and from Kubernetes. Pure."""
+"""Parse lines in container logs, and timestamps in these lines and from Kubernetes."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 LONGEST = 256 * 1024
-"""Number of bytes of a line to keep, so that output without newlines does not fill memory."""
+"""Maximum length of a line, in bytes. Longer lines are cut, so that they don't fill up memory."""
 
 # https://github.com/kubernetes/kubernetes/blob/v1.34.4/staging/src/k8s.io/cri-client/pkg/logs/logs.go
 _STAMP = re.compile(r"[12]\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}(Z|[+-]\d\d:\d\d)")
 
 NEVER = datetime.min.replace(tzinfo=UTC)
-"""A time before any event."""
+"""A timestamp before any event."""
 
 
 class Line(NamedTuple):
@@ -24,7 +24,7 @@ class Line(NamedTuple):
 
     @classmethod
     def parse(cls, raw: str) -> "Line | None":
-        """Parse a line from the kubelet; None if it is the kubelet's own, without a timestamp."""
+        """Parse a line from the kubelet; None for the kubelet's own messages without timestamps."""
         stamp, _, text = raw.partition(" ")
         if (matched := _STAMP.fullmatch(stamp)) is None:
             return None
@@ -44,7 +44,7 @@ class Line(NamedTuple):
 class Cursor:
     """Position in a container's log, which has the same lines in the same order on every read.
 
-    Lines from stdout and stderr may be out of order, so times alone don't show which are new.
+    Lines from stdout and stderr may be out of order, so timestamps don't show which lines are new.
     """
 
     stamp: str | None = None  # of the last line
@@ -52,7 +52,7 @@ class Cursor:
 
     @property
     def since(self) -> str | None:
-        """Time to request the log from, in full seconds; the response repeats the last line."""
+        """The time from which to request the log, in whole seconds; repeats the last line."""
         if self.stamp is None:
             return None
         # The API server rounds down; an extra second covers lines that are out of order.
@@ -83,7 +83,7 @@ class Cursor:
 
 
 def moment(text: str) -> datetime:
-    """Parse a reported time; return NEVER if it is missing or malformed."""
+    """Parse a timestamp; return NEVER if it is missing or malformed."""
     try:
         return datetime.fromisoformat(text)
     except ValueError:
@@ -91,7 +91,7 @@ def moment(text: str) -> datetime:
 
 
 def seconds_between(first: object, last: object) -> float | None:
-    """Return the seconds between two reported times; None if one is missing or has no zone."""
+    """Return the seconds between two timestamps; None if one is missing or has no time zone."""
     begun, ended = moment(str(first)), moment(str(last))
     if NEVER in (begun, ended) or begun.tzinfo is None or ended.tzinfo is None:
         return None

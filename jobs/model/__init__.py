@@ -1,1 +1,1 @@
-"""Training jobs as values, and their manifests. Pure."""
+"""Training jobs as immutable values, and the manifests built from them."""

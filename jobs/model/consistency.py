@@ -1,4 +1,4 @@
-"""Check a job for fields that contradict each other on any cluster. Pure."""
+"""Check a job for fields that contradict each other, whatever the cluster."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ def _own_program(job: TrainingJob) -> Iterator[Contradiction]:
         text = "is missing; `command` requires an `image`, a `build`, or a `script` with its files"
         yield _of("image", text, "command")
     if job.command is not None and job.script_entry is not None:
-        text = "can't be used with `command`, which itself sets what to start"
+        text = "can't be used with `command`, which already determines what to start"
         yield _of("script_entry", text, "command")
     if job.working_dir is not None and job.script is None and job.working_dir[0] != "/":
-        text = f"{quote(job.working_dir)} is relative, which requires a `script`; begin it with /"
+        text = f"{quote(job.working_dir)} is relative, which requires a `script`; start it with /"
         yield _of("working_dir", text, "script")
     if job.script_entry is not None and job.script is None:
         yield _of("script_entry", "requires a `script` that is a folder", "script")
@@ -159,7 +159,7 @@ def _volumes(job: TrainingJob) -> Iterator[Contradiction]:
 
 
 def _hidden(place: str, job: TrainingJob) -> str | None:
-    """Describe the path in the pod that a volume at `place` would hide, or return None."""
+    """Describe the path in the pod that a volume at `place` would hide; None if it hides none."""
     own = names.OWN_VOLUMES
     for path, what, is_needed in (
         *((path, f"`{name}`, which every pod has", True) for name, path in own.items()),
@@ -232,7 +232,7 @@ def _data(job: TrainingJob) -> Iterator[Contradiction]:
 
 
 def _of(place: str | Path, text: str, *others: str) -> Contradiction:
-    """Return a contradiction between a field, or a path's first part, and other fields."""
+    """Return a contradiction at a field, or at a path in it, that also involves other fields."""
     first, *rest = (place,) if isinstance(place, str) else place
     top = to_camel(str(first))
     return Contradiction((top, *rest), text, frozenset({top, *map(to_camel, others)}))

@@ -20,15 +20,15 @@ class Effect(Enum):
     """The effect that changing a job's field has on an existing run."""
 
     TRAINS = "trains again"
-    """It can alter the result. The values here match the table in docs/jobs.md."""
+    """The change can alter the result. The values here match the table in docs/jobs.md."""
     CONTENT = "if its content differs"
-    """It names a file or an image; only the content counts."""
+    """The field names a file or an image, of which only the content matters."""
     IN_PLACE = "in place"
     """The PyTorchJob and its pods are patched; nothing is trained."""
     WAITS = "for the wait"
-    """The waiting process applies it, in this attempt or the next; nothing is trained."""
+    """The process that waits for the run uses it, in this or the next attempt; nothing trains."""
     JUDGES = "judged again"
-    """The gate, or the check before anything is created, applies it; it is not part of the run."""
+    """Only the gate, or the check before anything is created, uses the field, not the run."""
 
 
 Trains = Annotated[T, Effect.TRAINS]
@@ -54,7 +54,7 @@ _ARTIFACT = "the path of a file below the other job's SLIPWAY_OUTPUT_DIR, such a
 
 
 def _seconds(value: object) -> object:
-    """Convert 90s, 90 min, 1h30m and 12 hours to seconds."""
+    """Convert a duration such as 90s, 90 min, 1h30m or 12 hours to seconds."""
     match = _DURATION.fullmatch(value) if isinstance(value, str) and value else None
     if match is None:
         return number(integer(value))
@@ -63,7 +63,7 @@ def _seconds(value: object) -> object:
 
 
 def _interval(text: str) -> str:
-    """Return an interval as pods read it: `500 steps`, or `600 s`."""
+    """Return an interval in the format that pods expect: `500 steps`, or `600 s`."""
     if steps := re.fullmatch(r"([1-9]\d*) ?steps?", text):
         return f"{steps[1]} steps"
     seconds = _seconds(text)
@@ -73,7 +73,7 @@ def _interval(text: str) -> str:
 
 
 def _word(value: object) -> object:
-    """Convert a number to text: programs read 0.10 and 0.1 as the same number."""
+    """Convert a number to a string: programs read 0.10 and 0.1 as the same number."""
     return json.dumps(value) if isinstance(value, int | float) else value
 
 
@@ -113,7 +113,7 @@ def torches(name: object) -> str:
 
 
 def _torch(value: object) -> object:
-    """Check a torch version, and convert it to text: YAML reads 2.14 as a number."""
+    """Check a torch version, and convert it to a string: YAML reads 2.14 as a number."""
     name = str(value) if isinstance(value, float) else value
     if not isinstance(name, str) or name not in RELEASES:
         raise ValueError(torches(name))
@@ -137,7 +137,7 @@ def _pattern(text: str) -> str:
 
 
 def _listed(value: object) -> object:
-    """Convert text to a list with one item."""
+    """Convert a single string to a tuple with one item, and a list to a tuple."""
     items = [value] if isinstance(value, str) else value
     return tuple(items) if isinstance(items, list) else items
 
@@ -153,7 +153,7 @@ def _volume(name: str) -> str:
 _text = texts(__file__)
 Name = Annotated[str, _text("name")]
 _ALSO_TEXT: dict[str, JsonValue] = {"alsoWritten": ["string"]}
-"""The schema entry for a field that may also be written as text."""
+"""The schema entry for a field that can also be written as a string."""
 FormerNames = Annotated[
     tuple[Name, ...], BeforeValidator(_listed), Field(json_schema_extra=_ALSO_TEXT)
 ]

@@ -1,4 +1,4 @@
-"""Files that a pod fetches before its program starts: other jobs' files, and `data`. Pure."""
+"""Files that a pod fetches before its program starts: other jobs' files, and `data`."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from jobs.model.job import TrainingJob
 
 InputVolumes = Mapping[str, Mapping[str, str]]
-"""Other jobs' volumes that contain a job's inputs, by input name: each volume's `claim`, and its
-`mountPath` in the other job's pods."""
+"""Other jobs' volumes that contain a job's inputs, keyed by input name: each volume's `claim`, and
+its `mountPath` in the other job's pods."""
 CACHE_MOUNT = {"name": DATA_CACHE, "mountPath": CACHED_DATA}
 """The mount of the data cache in a container."""
 
 
 def environment(job: TrainingJob) -> dict[str, str]:
-    """Return the variables that hold the paths of a container's inputs and data."""
+    """Return the environment variables with the paths of a job's inputs and data."""
     variables = {
         f"SLIPWAY_INPUT_{name.upper()}": _path(name, source.artifact)
         for name, source in job.inputs.items()
@@ -62,7 +62,7 @@ def arguments(job: TrainingJob, others: InputVolumes, artifacts: object) -> list
 
 
 def volumes(job: TrainingJob, others: InputVolumes, *, keeps_data: bool) -> list[dict[str, Any]]:
-    """Return the volumes that a pod needs only for these files, listing each claim once."""
+    """Return the volumes that a pod needs only for fetched files; each claim is listed once."""
     names = _volume_names(job, others)
     sources = {name: of_claim(each) for each, name in names.items() if name not in job.volumes}
     if needs_cache(job):
@@ -94,7 +94,7 @@ def cache_claim(namespace: str) -> Manifest:
 def other_volumes(
     job: TrainingJob, others: Mapping[str, TrainingJob], *, has_volume: bool
 ) -> InputVolumes:
-    """Return the volumes that hold `job`'s inputs; `has_volume`: the stack keeps files in one."""
+    """Return the volumes with `job`'s inputs; `has_volume` if the stack keeps files in a volume."""
     places = {
         name: _output_volume(others[source.job], has_volume) for name, source in job.inputs.items()
     }
@@ -102,7 +102,7 @@ def other_volumes(
 
 
 def output_directory(job: TrainingJob) -> PurePosixPath | None:
-    """Return the directory in a volume that `outputs` names; None if it names another store."""
+    """Return the directory, in a volume, that `outputs` names; None if it names another store."""
     url = urlsplit(job.outputs or "")
     return PurePosixPath(normpath(url.path)) if url.scheme in {"file", "local"} else None
 
@@ -127,7 +127,7 @@ def input_artifacts(
 ) -> dict[str, Any]:
     """Return the URL and sha256 of each of a job's inputs or, as `missing`, why it is missing.
 
-    `results` holds the results of the jobs before it, by name; None if a job did not run.
+    `results` are those of the jobs that it depends on, by name; None if a job did not run.
     """
     artifacts = {}
     for name, source in job.inputs.items():
@@ -150,12 +150,12 @@ def _path(name: str, artifact: str) -> str:
 
 
 def _cache(job: TrainingJob, data: Data) -> str:
-    """Return the path of the volume for the job's data in a container."""
+    """Return the path, in a container, of the volume for the job's data."""
     return CACHED_DATA if data.volume is None else job.volumes[data.volume].mount_path
 
 
 def _volume_names(job: TrainingJob, others: InputVolumes) -> dict[str, str]:
-    """Return the names of the pod's input volumes, by claim; the job's own keep their names."""
+    """Return names for a pod's input volumes, keyed by claim; the job's own keep their names."""
     own = {KEPT_CLAIM: KEPT_CLAIM} | {
         claim_name(job.origin, name, volume): name
         for name, volume in job.volumes.items()

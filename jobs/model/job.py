@@ -124,7 +124,7 @@ class TrainingJob:
 
     @property
     def hold(self) -> int:
-        """Number of seconds for which a failed rank's pod is held."""
+        """The number of seconds for which a failed rank's pod is kept running."""
         return 0 if self.on_failure is None else self.on_failure.hold
 
     @property
@@ -158,7 +158,7 @@ def _effect(field: FieldInfo) -> Effect | None:
 EFFECTS: Mapping[str, Effect | None] = {
     to_camel(name): _effect(field) for name, field in fields_of(TrainingJob).items()
 }
-"""The effect of changing each field, by its key in the stack's configuration.
+"""The effect of changing each field, keyed as in the stack's configuration.
 
 A run's diff, hash and preview, and the table in docs/jobs.md, are derived from it. A nested field
 without an effect has the effect of the field that contains it.
@@ -166,7 +166,7 @@ without an effect has the effect of the field that contains it.
 
 
 def declaration(job: TrainingJob) -> dict[str, Any]:
-    """Return a job as it appears in its run's inputs, spelled as in the stack's file.
+    """Return a job as it appears in its run's inputs, with keys as in the stack's file.
 
     Empty values are left out, as are the fields that only evaluate a run.
     """

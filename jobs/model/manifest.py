@@ -1,4 +1,4 @@
-"""A job's manifest, which meets the `restricted` Pod Security Standard. Pure.
+"""A job's manifest, which meets the `restricted` Pod Security Standard.
 
 Preview, admission and submission use it unchanged.
 """
@@ -36,8 +36,8 @@ def manifest(
 ) -> dict[str, Any]:
     """Return the PyTorchJob that runs a job.
 
-    `labels` and `annotations` are the run's; pods get the label with its id. `facts` is a tracked
-    run's provenance (`jobs.records.history.provenance`).
+    `labels` and `annotations` are the run's; pods get only the label with its ID. `facts` is a
+    tracked run's provenance (`jobs.records.history.provenance`).
 
     Raises:
         RuntimeError: the jobs before this one did not produce files that it needs.
@@ -137,7 +137,7 @@ def _container(submission: Submission, share: Share) -> dict[str, Any]:
 
 
 def _fetching(submission: Submission, share: Share) -> list[dict[str, Any]]:
-    """Return the init container that fetches files, if the job needs some."""
+    """Return the init container that fetches files, if the job needs any."""
     job, others = submission.job, submission.input_volumes
     if not job.fetches:
         return []

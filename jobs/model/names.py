@@ -8,7 +8,7 @@ INPUTS_CONTAINER = "inputs"
 """The init container that fetches a job's inputs, in each replica."""
 JOB_LABEL = "slipway.dev/job"
 RUN_LABEL = "slipway.dev/run"
-"""The label that holds the id of the run that a pod belongs to."""
+"""The label with the ID of the run that an object belongs to."""
 GPU = "nvidia.com/gpu"
 THREADS = "OMP_NUM_THREADS"
 """The variable that sets the number of threads per process, for OpenMP and torch."""
@@ -39,10 +39,10 @@ def literal(text: str, but: str | None = None) -> str:
 
 
 def secret_name(job: str) -> str:
-    """Return the name of the Secret that holds a job's `env` values from the configuration."""
+    """Return the name of the Secret with a job's `env` values from the stack's configuration."""
     return f"{job}-env"
 
 
 def outputs_url(place: str | None, job: str, outputs: str | None) -> str | None:
-    """Return the URL of the folder for a job's runs; None if `place` is, or if `outputs` is set."""
+    """Return the URL of the folder with a job's runs, or None if `outputs` or no `place` is set."""
     return None if place is None or outputs is not None else f"{place}/outputs/{job}"

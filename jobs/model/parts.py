@@ -18,11 +18,11 @@ from jobs.model.names import OUTPUT_DIR
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Limits:
-    """The maximum that a replica may use.
+    """The maximum that a replica can use.
 
     Args:
-        cpu: Cores; if no limit is set, it may use the node's idle cores.
-        memory: Includes `/dev/shm`; by default the `memory` that it requests.
+        cpu: CPU cores; by default, a replica can also use the node's idle cores.
+        memory: Memory, including `/dev/shm`; by default the `memory` that it requests.
         ephemeral_storage: Space on the node's disk.
     """
 
@@ -36,11 +36,11 @@ class Master:
     """The Master's requests, where they differ from a Worker's.
 
     Args:
-        cpu: Cores that it requests.
+        cpu: CPU cores that it requests.
         memory: Memory that it requests, including `/dev/shm`.
         ephemeral_storage: Disk space on the node that it requests.
         gpus: The number of GPUs that it requests.
-        limits: The maximum that it may use.
+        limits: The maximum that it can use.
     """
 
     cpu: Cpu | None = None
@@ -52,7 +52,7 @@ class Master:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Volume:
-    """A directory in every replica, of exactly one kind.
+    """A volume that is mounted in every replica, of exactly one kind.
 
     Args:
         mount_path: The directory's path in the container.
@@ -125,7 +125,7 @@ class Build:
     """An image to build.
 
     Args:
-        context: The build context, a folder relative to the stack's file, or absolute.
+        context: The build context, a folder, absolute or relative to the stack's file.
         dockerfile: The Dockerfile's path in that folder.
     """
 
@@ -199,7 +199,7 @@ class Data:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Bounds:
-    """The bounds for a figure in a result.
+    """The bounds for a metric in a result.
 
     Args:
         min: The lowest value that is allowed.

@@ -1,4 +1,4 @@
-"""The location where a stack keeps its jobs' files, and how pods access it. Pure.
+"""The location where a stack keeps its jobs' files, and how pods access it.
 
 The location, or place, is a URL that fsspec supports. `VOLUME_URL` stands for the volume of the
 claim `slipway-kept`, which is mounted at /opt/kept in each pod that needs it. Unless a job sets
@@ -39,7 +39,7 @@ _TRACKING = "SLIPWAY_TRACKING"
 
 
 def checkpoints_url(job: TrainingJob, place: str | None) -> str | None:
-    """Return the URL for a job's checkpoints; None if it has none, or no place for them."""
+    """Return the URL for a job's checkpoints; None if it writes none, or there is no place."""
     if job.checkpoint is None:
         return None
     return place if job.checkpoint.url is None else job.checkpoint.url
@@ -48,7 +48,7 @@ def checkpoints_url(job: TrainingJob, place: str | None) -> str | None:
 def prepare(
     pod: dict[str, Any], submission: Submission, role: Role, key: str, facts: Map | None
 ) -> None:
-    """Add the variables and volume for files and tracking to a role's pods.
+    """Add the variables and the volume that kept files and tracking need to a role's pods.
 
     `key` names the checkpoints (`manifest.checkpoint_key`), and `facts` is the run's provenance.
     """
@@ -93,7 +93,7 @@ def prepare(
 
 
 def _declared(job: TrainingJob, *, may_be_rank_0: bool) -> dict[str, str]:
-    """Return the launcher's variables for a job's fields."""
+    """Return the environment variables that pass a job's fields to the launcher."""
     variables = {"SLIPWAY_HOLD": str(job.hold)} if job.hold else {}
     if job.outputs_every is not None:
         variables["SLIPWAY_OUTPUTS_EVERY"] = str(job.outputs_every)

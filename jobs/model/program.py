@@ -1,4 +1,4 @@
-"""A job's replicas: each role's count, requests, command line and environment. Pure."""
+"""A job's replicas: each role's count, requests, command line and environment."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Role = Literal["Master", "Worker"]
 _RESOURCES = ("cpu", "memory", "ephemeral-storage", GPU)
 RANK_PLACEHOLDER = "{rank}"
 RUN_ID = "SLIPWAY_RUN_ID"
-"""The variable that holds the run's id, set first so that the job's variables may refer to it."""
+"""The variable with the run's ID. It is set first, so that the job's variables can refer to it."""
 DEFAULT_ENTRY = "train.py"
 _GIVEN = "|".join([r"(?:PET|SLIPWAY)_\w+", "HOME", THREADS, *sorted(TAKEN)])
-"""Matches the variables, other than the job's own, that arguments may refer to as $(NAME)."""
+"""Matches the variables, other than the job's own, that arguments can refer to as $(NAME)."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Share:
         return self.memory if self.limits.memory is None else self.limits.memory
 
     def threads(self, processes: int) -> int:
-        """Return the number of full cores per process, at least 1."""
+        """Return the number of whole cores per process, at least 1."""
         return max(1, int(self.cores / processes))
 
     def manifest(self) -> dict[str, Any]:
@@ -157,7 +157,7 @@ def environment(job: TrainingJob, share: Share) -> list[dict[str, Any]]:
 
 
 def secrets(job: TrainingJob, namespace: str, values: Mapping[str, str]) -> list[Manifest]:
-    """Return the Secret that holds the configuration's secrets that `job` uses, if any."""
+    """Return a Secret with the configured secrets that `job` refers to, if there are any."""
     data = {
         name: base64.b64encode(values[each.config].encode()).decode()
         for name, each in job.env.items()

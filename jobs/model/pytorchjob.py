@@ -1,6 +1,6 @@
 """The manifest of Kubeflow's PyTorchJob, and the state of the object and its pods.
 
-Pure, and quick to import; objects are JSON from the API server.
+This module is quick to import. Objects are decoded JSON from the API server.
 https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/apis/kubeflow.org/v1/pytorch_types.go
 """
 
@@ -83,7 +83,7 @@ class Topology:
 def document(
     job: TrainingJob, metadata: Mapping[str, Any], replicas: Mapping[Any, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return the PyTorchJob that runs `job`; `replicas`: the count and pod template by role."""
+    """Return the PyTorchJob that runs `job`; `replicas` has each role's count and pod template."""
     ttl = job.ttl_seconds_after_finished
     spec: dict[str, Any] = {
         "runPolicy": {
@@ -118,13 +118,13 @@ def host(job: str, role: str, index: int) -> str:
 
 
 def templates(job: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return each role's pod template, by role in lower case, as in labels."""
+    """Return each role's pod template, keyed by the role in lower case, as in labels."""
     roles = job["spec"]["pytorchReplicaSpecs"]
     return {role.lower(): each["template"] for role, each in roles.items()}
 
 
 def run_of(thing: Mapping[str, Any]) -> str | None:
-    """Return the run id of a PyTorchJob or pod; None if it does not have that label."""
+    """Return the run ID of a PyTorchJob or pod, or None if it lacks that label."""
     return (thing["metadata"].get("labels") or {}).get(RUN_LABEL)
 
 
@@ -172,7 +172,7 @@ def times(job: Mapping[str, Any]) -> tuple[str, str | None]:
 
 
 def is_replica(pod: Mapping[str, Any]) -> bool:
-    """Return whether a pod has a replica's labels; any pod may have them."""
+    """Return whether a pod has a replica's labels, which does not prove that it is one."""
     labels = pod["metadata"].get("labels") or {}
     return TYPE_LABEL in labels and _INDEX.fullmatch(labels.get(INDEX_LABEL, "")) is not None
 
@@ -185,5 +185,5 @@ def replica_number(pod: Mapping[str, Any], topology: Topology) -> int:
 
 
 def is_of(pod: Mapping[str, Any], uid: str) -> bool:
-    """Return whether a pod belongs to the job with that UID, not to a namesake."""
+    """Return whether a pod belongs to the job with that UID, not to another of the same name."""
     return any(owner["uid"] == uid for owner in pod["metadata"].get("ownerReferences") or ())

@@ -1,4 +1,4 @@
-"""The submission of a run: a job, and its pods' images, files and volumes. Pure.
+"""The submission of a run: a job, and its pods' images, files and volumes.
 
 The inputs to the resource `slipway:jobs:PyTorchJob` are these fields, in camelCase.
 """
@@ -62,7 +62,7 @@ class Submission:
         return cls(**{**values, "job": job})
 
     def decisive(self) -> dict[str, Any]:
-        """Return all values that can alter the result; only if one changes is the job retrained."""
+        """Return all values that can alter the result; the job trains again if one changes."""
         # Only a file's content counts, not its location or name.
         artifacts = self.artifacts if isinstance(self.artifacts, Mapping) else {}
         return {

@@ -1,4 +1,4 @@
-"""A job's volumes, including its script, in its pods and as Kubernetes objects. Pure."""
+"""A job's volumes, including its script, in its pods and as Kubernetes objects."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Script:
 
     @property
     def items(self) -> dict[str, str]:
-        """Paths by their keys in the ConfigMap; keys can't contain folders."""
+        """The files' paths, by key in the ConfigMap; a key can't contain a folder."""
         items: dict[str, str] = {}
         for path in sorted(self.files):
             plain = re.sub(r"[^-._a-zA-Z0-9]", "_", path)[-200:]
@@ -111,7 +111,7 @@ def pod_volumes(
 
 
 def mounts(job: TrainingJob, script: MountedScript | None) -> list[dict[str, Any]]:
-    """Return the mounts of a container."""
+    """Return a container's volume mounts."""
     places = [
         (name, path, name == "script")
         for name, path in OWN_VOLUMES.items()
@@ -157,7 +157,7 @@ def claim(  # noqa: PLR0913  # its name, and the options of a claim
     storage_class: str | None = None,
     keep: bool = False,
 ) -> Manifest:
-    """Return a claim; if `keep` is set, it and its files stay once it is no longer declared.
+    """Return a claim; if `keep` is set, it is retained even when it is no longer declared.
 
     `mode` is a Kubernetes access mode; if `storage_class` is None, the cluster's default is used.
     """

@@ -1,1 +1,1 @@
-"""Observe a run, and derive its outcome, cause and result. Pure."""
+"""Observe a run, and derive its outcome, cause and result."""

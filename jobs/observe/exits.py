@@ -1,4 +1,4 @@
-"""Exits of a replica's containers: their codes, reasons and messages. Pure."""
+"""Exits of a replica's containers: their codes, reasons and messages."""
 
 import re
 import signal
@@ -16,7 +16,7 @@ from slipway.events import json_map
 from slipway.uncaught import FRAME, in_text, relevant
 
 SIGNS = read(Path(__file__).with_name("signs.yaml"))
-"""Patterns in the reports of failed runs, and texts about them, by meaning."""
+"""Patterns in failed runs' reports, and messages about them, grouped by meaning."""
 _EXCEPTION = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Interrupt|NotFound)(?:: .*)?")
 _PEER_LOST = re.compile("|".join(SIGNS["peerHasGone"]), re.IGNORECASE)
 
@@ -39,7 +39,7 @@ class Exit:
 
     @property
     def signal(self) -> str | None:
-        """The name of the signal that killed it, from the exit code 128 + n."""
+        """The name of the signal that killed the program, from the exit code 128 + n."""
         try:
             return signal.Signals(self.code - 128).name
         except ValueError:
@@ -113,7 +113,7 @@ def remarks(ends: Mapping[str, Exit | None], found: RunResult) -> Iterator[str]:
     is_silent = None not in used and not (found.metrics or found.files)
     if is_silent and seconds < 10:  # of CPU time, over all ranks
         yield (
-            f"it succeeded, but used only {seconds:.1f} s of CPU time and left no figures or files."
+            f"it succeeded, but used only {seconds:.1f} s of CPU time and left no metrics or files."
             " If it should train, check whether its file only defines functions or exits early"
         )
 

@@ -1,4 +1,4 @@
-"""Find what ended a run: the first of several failures, or a disruption by the cluster. Pure."""
+"""Find what ended a run: the first of several failures, or a disruption by the cluster."""
 
 import signal
 from collections.abc import Iterable, Mapping, Sequence
@@ -108,7 +108,7 @@ class Disruption:
     at: datetime  # by the cluster's clock
 
     def brought_about(self, cause: Failure | None) -> bool:
-        """Return whether it explains `cause`, the failure that ended the run; True for no cause."""
+        """Return whether this explains `cause`, the run's failure; True if there is no cause."""
         if cause is None:
             return True
         if cause.exit.out_of_memory:
@@ -118,7 +118,7 @@ class Disruption:
 
 
 def disruption(pod: Mapping[str, Any], *, is_running: bool = False) -> Disruption | None:
-    """Return the disruption of a pod by its cluster or by deletion while it was running, if any."""
+    """Return a pod's disruption, if any: by the cluster, or by deletion while it was running."""
     name, status = pod["metadata"]["name"], pod.get("status") or {}
     if holds(pod, "DisruptionTarget"):
         target = condition(pod, "DisruptionTarget")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from jobs.observe.run_state import RunState
 
 IDLE_SECONDS = 600.0
-"""The idle time allowed, for example to load data or to evaluate."""
+"""How long, in seconds, a GPU may be idle, for example while data is loaded."""
 _GAP_SECONDS = 120.0  # a longer gap between measurements ends a streak
 METRIC = "DCGM_FI_DEV_GPU_UTIL"
 """Percentage of time during which a kernel was running on the GPU:
@@ -27,7 +27,7 @@ _SAMPLE = re.compile(rf"^{METRIC}{{(.*)}}\s+(\d[\d.eE+-]*)", re.MULTILINE)  # no
 _MOST = 100.0  # DCGM reports a huge number for an unknown value
 
 Gpu = tuple[str, str]
-"""A pod, and the id of one of its GPUs."""
+"""A pod's name or UID, and the ID of one of its GPUs."""
 _EXPORTERS = ("app.kubernetes.io/name=dcgm-exporter", "app=nvidia-dcgm-exporter")
 """The exporter's labels in its Helm chart and in NVIDIA's GPU operator:
 https://github.com/NVIDIA/dcgm-exporter/blob/main/deployment/templates/_helpers.tpl and
@@ -39,15 +39,15 @@ _MOST_BYTES = 1 << 24  # an exporter for eight GPUs reports a hundredth of this
 LOOK_SECONDS = 30.0
 _MOST_SECONDS = 20.0  # for all requests in one measurement; some may time out
 PATIENCE_SECONDS = 300.0
-"""Time for a new node to pull the exporter's image."""
+"""How long, in seconds, to wait for a new node to pull the exporter's image."""
 _Look = tuple[float, Mapping[Gpu, float], str | None]
-"""A measurement's start, the utilization by pod name and GPU, and why any GPU is missing."""
+"""A measurement's start, the utilization keyed by pod name and GPU, and why a GPU is missing."""
 
 
 def utilization(metrics: str, namespace: str) -> dict[Gpu, float]:
     """Return the utilization, in percent, of the GPUs assigned to a namespace's pods.
 
-    Prometheus's text format has one sample per line; the exporter labels each with the GPU's pod.
+    `metrics` is in Prometheus's text format, with one sample per line, labeled with the GPU's pod.
     https://prometheus.io/docs/instrumenting/exposition_formats/
     https://github.com/NVIDIA/dcgm-exporter/blob/main/internal/pkg/transformation/kubernetes.go
     """
@@ -75,12 +75,12 @@ class Streak:
 
 @dataclass
 class GpuUse:
-    """Measurements of a run's GPUs, by the pod's uid and the GPU's id."""
+    """The current idle streaks of a run's GPUs, keyed by the pod's UID and the GPU's ID."""
 
     _streaks: dict[Gpu, Streak] = field(default_factory=dict)
 
     def see(self, at: float, measured: Mapping[Gpu, float], least: float) -> None:
-        """Add measurements in percent, taken at `at` seconds; a GPU below `least` is idle."""
+        """Add measurements, in percent, taken at the time `at`; a GPU below `least` is idle."""
         for gpu, percent in measured.items():
             before = self._streaks.pop(gpu, None)
             if percent >= least:
@@ -96,7 +96,7 @@ class GpuUse:
 
 @dataclass
 class GpuMeter:
-    """Measures one run's GPUs in a thread; a GPU below `least` percent is idle."""
+    """Measures one run's GPUs in a thread; a GPU with a utilization below `least` % is idle."""
 
     api: JobApi
     run: RunState
@@ -109,7 +109,10 @@ class GpuMeter:
     _lacking_since: float | None = None
 
     def look(self) -> None:
-        """Pass on the latest measurement, and start the next one when it is due; never block."""
+        """Pass the latest measurement to the run, and start the next one if it is due.
+
+        Does not block.
+        """
         if self._thread is not None and self._thread.is_alive():
             return
         if self._result is not None:
@@ -135,7 +138,7 @@ class GpuMeter:
         if at - self._lacking_since >= PATIENCE_SECONDS and not self._warned:
             self._warned = True
             self.warn(
-                f"`minGpuUtilization` in job {self.api.name} has no effect on GPUs that can't be "
+                f"`minGpuUtilization` in job {self.api.name} does not apply to GPUs that can't be "
                 f"measured: {problem}. The run continues; see docs/gpus.md#idle-gpus"
             )
 
@@ -149,7 +152,7 @@ class GpuMeter:
             self._result = at, {}, f"can't read NVIDIA's DCGM exporter: {error!r}"
 
     def _read_exporters(self, at: float, pods: Mapping[str, str]) -> _Look:
-        """Return a measurement by the exporters on the nodes that `pods` names."""
+        """Return a measurement from exporters on the nodes in `pods`, which maps pods to nodes."""
         exporters = {
             pod["spec"]["nodeName"]: pod
             for labels in _EXPORTERS

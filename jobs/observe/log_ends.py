@@ -1,4 +1,4 @@
-"""The last lines of the relevant logs, and the stacks of stopped ranks."""
+"""The last lines in a run's relevant logs, and the stack traces that stopped ranks printed."""
 
 import re
 from collections.abc import Sequence
@@ -11,10 +11,10 @@ from jobs.observe.run_state import RunState
 from jobs.records.archive import Run
 from jobs.records.events import HELD, Event, events_of
 
-_STACKS = 20  # the most ranks whose stacks are shown; if 1,000 ranks hang, the rest look alike
+_STACKS = 20  # number of ranks whose stack traces are shown; if more hang, they look alike
 # https://docs.python.org/3/library/faulthandler.html
 _BEGINS = re.compile(r"(?:Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):$")
-# Frames waiting in gloo, whose calls return once all ranks have taken part, or in DDP's backward.
+# Frames that wait in gloo, whose calls return once all ranks took part, or in DDP's backward pass.
 _WAITS = re.compile(r"/torch/(?:distributed/|autograd/graph\.py)")
 
 
@@ -26,9 +26,9 @@ class LogEnds:
     kept: Run
 
     def relevant(self) -> list[str]:
-        """Return the relevant log: that of the container that failed first, or of replica 0.
+        """Return the most relevant log: from the container that failed first, or from replica 0.
 
-        If a single replica hangs or leaves its GPUs idle, return that replica's log.
+        If exactly one replica is hanging or leaves its GPUs idle, it is that replica's log.
         """
         suspected = self.silent() or self.run.idle or self.run.stalled or ()
         failed = self.run.cause or self.run.failed_init
@@ -47,11 +47,11 @@ class LogEnds:
         return self._of(before[-1]) if before else []
 
     def stacks(self) -> dict[str, list[str]]:
-        """Return the stacks that hanging ranks reported when they were stopped, by name."""
+        """Return the stack traces that hanging ranks printed when stopped, keyed by rank name."""
         return {replica.ranks: frames for replica, frames in self._stood()}
 
     def summary(self, number: int) -> dict[str, Any]:
-        """Return a replica's summary from its log, if it did not fit in a 4 KB message."""
+        """Return a replica's full summary, which its log contains if it exceeds 4 KB."""
         log = self.kept.log(number, self.run.replicas[number].container_id)
         events = events_of(log, ["summary"])
         summaries: list[Event] = [each["summary"] for each in events if "summary" in each]
@@ -61,8 +61,8 @@ class LogEnds:
         """Return the replicas that did not respond to their peers.
 
         The peers' failures reveal them. In a run that hangs without a failure, it is the only
-        replica whose stack is outside torch while others wait inside it. On GPUs, stacks can't
-        show this: a call to a collective returns before the collective has finished.
+        replica whose stack trace is outside torch while others wait in torch. With GPUs, stack
+        traces can't show this: a call to a collective returns before the collective has finished.
         """
         gpus = any(each.gpus for each in self.run.replicas.values())
         is_shown = self.run.all_started and not self.run.failures and not gpus
@@ -75,18 +75,18 @@ class LogEnds:
         return [(replica, frames) for replica, frames in stacks if frames]
 
     def _now(self, replica: Replica) -> list[str]:
-        """Return the log so far of a replica's latest container."""
+        """Return the lines logged so far by a replica's latest container."""
         return [line.text for line in self.kept.log(replica.number, replica.container_id).lines()]
 
     def _of(self, failed: Failure) -> list[str]:
-        """Return a container's recorded log, or its last lines from the termination message."""
+        """Return a failed container's recorded log, or else its termination message's lines."""
         log = self.kept.log(failed.replica.number, failed.exit.container_id)
         end = failed.exit.message.splitlines() if failed.exit.error is None else []
         return [line.text for line in log.lines() if HELD not in line.text] or end
 
 
 def stack_frames(lines: Sequence[str]) -> list[str]:
-    """Return the main thread's innermost frames from the last stack dump, innermost first."""
+    """Return the main thread's six innermost frames in a log's last stack dump, innermost first."""
     starts = _starts(lines)
     frames: list[str] = []
     for line in lines[starts[-1] + 1 :] if starts else ():

@@ -31,7 +31,7 @@ _BYTES = frozenset({"memory", "ephemeral-storage"})
 
 @dataclass
 class Obstacles:
-    """The obstacles to one job; `warn` may receive the same message repeatedly."""
+    """The obstacles to one job's pods; `warn` may receive the same message repeatedly."""
 
     api: JobApi
     run: RunState
@@ -60,7 +60,7 @@ class Obstacles:
         self._events_at = now
         events = self._events()
         see_events(run, events)
-        # Binding a volume, or deleting the pods that take up the room, may take 20 s.
+        # Binding a volume, or deleting the pods that are taking up the space, may take 20 s.
         for warning in warnings(self._lasting(events, 20.0)):
             self.warn(warning)
         if run.pulls is not None and run.refused_pulls:
@@ -75,7 +75,7 @@ class Obstacles:
                 self._see_room(waiting)
 
     def _lead_on(self) -> None:
-        """Start Workers whose Master ended before they resolved its name.
+        """Let Workers start even if the Master's pod finished before they resolved its name.
 
         The name then resolves to the Worker itself, which satisfies the operator's init container.
         """
@@ -89,11 +89,11 @@ class Obstacles:
                 try:
                     self.api.stand_in(each.pod, master.name)
                 except REQUEST_ERRORS as error:
-                    lacking = f"{api_message(error)} (grant the right in docs/existing-cluster.md)"
-                    self.warn(f"{each} is waiting for rank 0, which has ended: {lacking}")
+                    lacking = f"{api_message(error)} (grant access: docs/existing-cluster.md)"
+                    self.warn(f"{each} is waiting for rank 0, which has finished: {lacking}")
 
     def _see_room(self, waiting: Sequence[Replica]) -> None:
-        """Record whether any node could ever hold them, and why an autoscaler is adding none."""
+        """Record why no node could ever hold these replicas, and why none is being added."""
         if (report := self.api.autoscaler_report()) is not None:
             self.run.setbacks = cloud_reports.setbacks(*report)
             for setback in self.run.setbacks:
@@ -101,11 +101,15 @@ class Obstacles:
             return
         nodes = self.api.nodes()
         reasons = ((each, never_fits(each.pod, nodes)) for each in waiting)
-        lacks = [f"{replica} fits on no node: {why}" for replica, why in reasons if why is not None]
+        lacks = [
+            f"{replica} does not fit on any node: {why}"
+            for replica, why in reasons
+            if why is not None
+        ]
         self.run.shortage = lacks[0] if lacks else None
 
     def _lasting(self, events: Iterable[Object], seconds: float) -> Iterator[Object]:
-        """Yield events; the scheduler's only for pods that have had no node for `seconds`."""
+        """Yield `events`, but the scheduler's only for pods that have had no node for `seconds`."""
         now = time.monotonic()
         unplaced = {each.uid for each in self.run.replicas.values() if each.unschedulable}
         self._unplaced = {uid: self._unplaced.get(uid, now) for uid in unplaced}
@@ -129,14 +133,14 @@ class Obstacles:
             return []
 
     def see_nodes(self) -> None:
-        """Record a lost node in the run, if the account may read nodes."""
+        """Record a lost node in the run, if the account is allowed to read nodes."""
         if self.run.nodes:
             with suppress(*REQUEST_ERRORS):
                 self.run.see_nodes(self.api.nodes())
 
 
 def see_events(run: RunState, events: Sequence[Object]) -> None:
-    """Record pending nodes and refused pods in a run, from its job's and pods' events."""
+    """Record in `run` which nodes are being added and which pods were refused, as `events` say."""
     waiting = {each.uid for each in run.replicas.values() if each.unschedulable is not None}
     about = [event for event in events if event["involvedObject"].get("uid") in waiting]
     run.growth = cloud_reports.growth(about)
@@ -148,7 +152,7 @@ def see_events(run: RunState, events: Sequence[Object]) -> None:
 
 
 def queued(workloads: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the queue that a job waits in and the reason, or None if it has no Workload."""
+    """Return the queue in which a job is waiting, and why, or None if it has no Workload."""
     if not workloads:
         return None
     queue = workloads[0]["spec"].get("queueName", "")
@@ -171,7 +175,7 @@ def never_fits(pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> st
 
 
 def may_fit_quota(refusal: str, pods: Iterable[Mapping[str, Any]]) -> bool:
-    """Return whether the quota that refused a pod has room for it and the job's own `pods`."""
+    """Return whether a quota that refused a pod could hold that pod and the job's own `pods`."""
     match = re.search(r"exceeded quota: \S+, requested: (\S+), used: \S+, limited: (\S+)", refusal)
     if match is None:
         return False

@@ -1,4 +1,4 @@
-"""Build a run's result, with the reason for a failure, and advice. Pure."""
+"""Build a run's result, with the reason for a failure, and advice."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ _FROM_RANK_0 = {each.name for each in fields(TrainingReport)}
 _KNOWN = _FROM_RANK_0 | {
     *("rank", "world_size", "samples_seen", "total_samples_seen", "duration_seconds", "cpu_seconds")
 }
-"""The summary fields that are not figures."""
+"""The fields in a rank's summary that are not metrics."""
 _LOG_LINES = 30
 _CHAIN = re.compile("direct cause of the following exception|During handling of the above")
 _OF_A_FILE = ("url", "sha256", "bytes")
@@ -37,8 +37,8 @@ def result(
 ) -> RunResult:
     """Return the result of a run that has ended.
 
-    `seen_at` is when it ended, for a job that the operator did not complete.
-    `full_message` returns a replica's complete message, by number, if it did not fit in 4 KB.
+    `seen_at` is the end time to use if the operator did not record one. `full_message` returns a
+    replica's complete message, given the replica's number, if the message exceeds 4 KB.
     """
     job, topology, replicas = run.job, run.topology, run.replicas
     # Includes pods that have since been replaced.
@@ -59,11 +59,11 @@ def result(
     started, completed = pytorchjob.times(job)
     completed = completed or seen_at
     reported = {name: first.get(name) for name in _FROM_RANK_0}
-    # A program's own figures are in `metrics`, or alongside the known fields.
+    # A program's own metrics are in `metrics`, or alongside the known fields.
     others = {key: first[key] for key in first if key not in _KNOWN}
     metrics, histories = numbers(others) | numbers(first.get("metrics")), _histories(first)
     reported |= {
-        # A program may report a result field among its own figures.
+        # A program may report a result field among its own metrics.
         **{name: figure(first.get(name, metrics.get(name))) for name in FIGURES},
         "step_seconds": numbers(first.get("step_seconds")) or None,
         "artifacts": artifacts(first),
@@ -101,7 +101,7 @@ def result(
 
 
 def _trained(summaries: Iterable[Mapping[str, Any]]) -> list[list[int]]:
-    """Return the ranks' process group records (`slipway.worlds.noted`), or [] if invalid."""
+    """Return the ranks' process group records (`slipway.worlds.noted`), or [] if any is invalid."""
     records = (each for one in summaries if isinstance(each := one.get("trained"), list))
     notes = [note for each in records for note in each if isinstance(note, list) and len(note) > 1]
     is_valid = all(isinstance(number, int) for note in notes for number in note)
@@ -111,7 +111,7 @@ def _trained(summaries: Iterable[Mapping[str, Any]]) -> list[list[int]]:
 def _samples_seen(
     first: Mapping[str, Any], summaries: Mapping[int, Mapping[str, Any]], topology: Topology
 ) -> int | None:
-    """Return how many samples all ranks trained on, or None if a replica did not report its number.
+    """Return the number of samples that all ranks trained on; None if a replica did not report it.
 
     An elastic job's replicas may have changed during the run, so the ledger's total is used.
     """
@@ -134,7 +134,7 @@ def _histories(message: Mapping[str, Any]) -> dict[str, list[float]]:
 
 
 def artifacts(message: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
-    """Return the files in a termination message that have a url and a sha256, if any."""
+    """Return the files that a termination message lists with a URL and sha256, or None."""
     listed = message.get("artifacts")
     files = {
         name: {key: each[key] for key in _OF_A_FILE if isinstance(each.get(key), str | int)}
@@ -145,7 +145,7 @@ def artifacts(message: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
 
 
 def _left(run: RunState) -> dict[str, dict[str, Any]] | None:
-    """Return the files left by rank 0, which may only have lost a peer, and by the failed rank."""
+    """Return the files that rank 0 left, even if it only lost a peer, and the failed rank's."""
     of_rank_0 = run.replicas[0].exits if 0 in run.replicas else []
     broken = [] if run.cause is None else [run.cause.exit]
     listed = [artifacts(each.report) or {} for each in (*of_rank_0, *broken)]
@@ -195,7 +195,7 @@ def warnings(events: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _culprit(run: RunState, silent: Sequence[Replica]) -> dict[str, Any]:
-    """Return the details about the replica that failed, or that its peers waited for."""
+    """Return details about the replica that failed, or for which its peers were waiting."""
     if len(silent) == 1:
         [one] = silent
         return {"rank": one.topology.first_rank(one.number), "pod": one.name}
@@ -228,13 +228,13 @@ def _advice(end: End, run: RunState, silent: Sequence[Replica]) -> str:
     elif cause is None:
         pass
     elif cause.replica.evicted is not None:
-        advice = "use less of what its node ran short of, or request more of it, up to the limit"
+        advice = "use less of what its node ran out of, or request more of it, up to the limit"
     elif cause.exit.reason == "StartError":
         advice = "check that the image contains the job's `command`"
     elif cause.exit.code == 0:
         advice = (
-            "have every rank take the same number of steps and end with a barrier, and do not "
-            "swallow errors"
+            "have every rank take the same number of steps and end with a barrier, and don't "
+            "suppress errors"
         )
     else:
         error, message = cause.exit.exception or cause.exit.error, cause.exit.message

@@ -1,4 +1,4 @@
-"""Find ranks that are slower than the others, comparing their own part of a step. Pure."""
+"""Find ranks that are slower than the others, comparing their own part of a step."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ class Paces:
 
     world_size: int
     slow: dict[int, str] = field(default_factory=dict)
-    """By slow rank: how much slower it was, and the parts of its step, as first reported."""
+    """For each slow rank: how much slower it was, and the parts of its step, when first noticed."""
     now: set[int] = field(default_factory=set)  # the ranks that are slow now
     _latest: dict[int, Mapping[str, float]] = field(default_factory=dict)
 
@@ -48,6 +48,6 @@ class Paces:
             self.slow.setdefault(rank, f"{own[rank] / max(others, 1e-6):.1f} times {text}")
 
     def __str__(self) -> str:
-        """List the ranks that are slow now, to end a row with; empty if there are none."""
+        """Return text that lists the ranks that are slow now, to append to a status row."""
         listed = ", ".join(f"rank {rank}" for rank in sorted(self.now))
         return f"; slower than the others: {listed}" if listed else ""

@@ -1,4 +1,4 @@
-"""The progress of a run, as rank 0 reports it in its log. Pure."""
+"""The progress of a run, as rank 0 reports it in its log."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ _TRAINS = frozenset({"step", "epoch", "metrics"})  # events that show that train
 
 @dataclass
 class Point:
-    """A step or the end of an epoch, as reported by an event; docs/results.md lists the events."""
+    """A step, or the end of an epoch, that an event reported; see docs/results.md."""
 
     event: Mapping[str, Any]
     epoch: int  # from 1
@@ -91,7 +91,7 @@ class Progress:
             self._ended = point
 
     def __str__(self) -> str:
-        """Describe the progress in one line; empty if nothing was reported."""
+        """Describe the progress in one line; return an empty string if none was reported."""
         point = self._latest
         begun = "" if self.resumed is None else f"resumed from step {self.resumed}"
         if point is None:
@@ -117,7 +117,7 @@ class Progress:
         ]
 
     def _left(self, point: Point) -> str:
-        """Describe the remaining time at the pace so far; empty if unknown."""
+        """Describe the remaining time at the pace so far; return an empty string if unknown."""
         first, done = self._first or point, self._done(point)
         pace = _pace(first, self._done(first), point, done)
         if done is None or pace is None or pace <= 0 or done >= 1:
@@ -138,7 +138,7 @@ def _shown(figures: Mapping[str, float]) -> list[str]:
 
 
 def duration(seconds: float) -> str:
-    """Format a duration in its two largest units, without the second if it is 0."""
+    """Format a duration in its two largest units, omitting the second one if it is 0."""
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:
@@ -147,7 +147,7 @@ def duration(seconds: float) -> str:
 
 
 def _pace(first: Point, before: float | None, then: Point, now: float | None) -> float | None:
-    """Return a figure's growth per second between two points, or None if unknown."""
+    """Return how much a value grows per second between two points, or None if unknown."""
     seconds = seconds_between(first.at, then.at)
     if before is None or now is None or seconds is None:
         return None

@@ -1,4 +1,4 @@
-"""The state of a replica, from its pod. Pure: pods are the API server's JSON."""
+"""The state of a replica, derived from its pod, which is decoded JSON from the API server."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from jobs.observe.exits import SIGNS, Exit, short_id
 
 @dataclass
 class Replica:
-    """A replica as its pod shows it; the pod is parsed once, since its fields are read often."""
+    """A replica's state; its pod is parsed only once, since the fields are read often."""
 
     pod: Mapping[str, Any]
     topology: Topology
@@ -75,7 +75,7 @@ class Replica:
 
     @property
     def blocked(self) -> list[str]:
-        """The reasons why its containers, including init containers, can't start."""
+        """The reasons why the pod's containers, including init containers, can't start."""
         reasons = []
         for status in self._statuses:
             waiting = status.get("state", {}).get("waiting", {})
@@ -98,7 +98,7 @@ class Replica:
 
     @property
     def failed_init(self) -> tuple[str, Exit] | None:
-        """The init container that failed last, and its exit; None once the program has started."""
+        """The init container whose last run failed, and its exit; None once the program started."""
         if self.started:
             return None
         for status in self._inits:
@@ -109,7 +109,7 @@ class Replica:
         return None
 
     def was_deleted(self, at: datetime) -> bool:
-        """Return whether its pod's deletion began in an earlier second than `at`."""
+        """Return whether the deletion of the replica's pod began before `at`, to the second."""
         if not self.is_deleted:
             return False
         metadata = self.pod["metadata"]
@@ -143,7 +143,7 @@ class Replica:
 def containers(
     pods: Iterable[Mapping[str, Any]], topology: Topology, run_id: str | None
 ) -> list[Container]:
-    """Return the containers in the listed pods of a run, sorted by replica and age."""
+    """Return the containers in those of `pods` that belong to a run, sorted by replica and age."""
     mine = [Replica(pod, topology) for pod in pods if is_replica(pod) and run_of(pod) == run_id]
     mine.sort(key=lambda each: (each.number, each.created))
     return [container for replica in mine for container in starts(replica)]
@@ -163,5 +163,5 @@ def starts(replica: Replica) -> list[Container]:
 
 
 def starts_in(pod: Mapping[str, Any]) -> list[Container]:
-    """Return the containers that ran the program, from one pod's status, oldest first."""
+    """Return the containers that ran a pod's program, from the pod's status, oldest first."""
     return starts(Replica(pod, Topology(1))) if is_replica(pod) else []

@@ -1,4 +1,4 @@
-"""The observed state of a run: its pods, failures, disruptions and progress. Pure."""
+"""The observed state of a run: its pods, failures, disruptions and progress."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ class RunState:
     """The state of one run so far: its PyTorchJob, and what happened to it."""
 
     job: Mapping[str, Any]
-    pulls: RefusedPulls | None = None  # refused image pulls that may still be admitted
+    pulls: RefusedPulls | None = None  # image pulls that were refused but may still be authorised
     failures: list[Failure] = field(default_factory=list)  # in the order observed
     disruption: Disruption | None = None  # of a pod, before any program failed
     lost_node: Disruption | None = None  # with a replica that has not ended
@@ -41,7 +41,7 @@ class RunState:
     gone: bool = False  # whether the job was deleted, but not by Slipway
     queued: str | None = None  # Kueue's reason, while the job is suspended
     gpu_use: GpuUse = field(default_factory=GpuUse)
-    refused_until: float = 0.0  # seconds to the latest refused pull that may be admitted
+    refused_until: float = 0.0  # seconds until the latest refused pull that may be authorised
     replicas: dict[int, Replica] = field(default_factory=dict)  # the latest, even if deleted
     held: dict[int, str] = field(default_factory=dict)  # the shell command, by replica number
     stalled: Sequence[Replica] | None = None  # those that stalled first; None while none has
@@ -74,7 +74,7 @@ class RunState:
         return next((each for each in self.failures if self._is_outlived(each)), first)
 
     def _is_outlived(self, failed: Failure) -> bool:
-        """Return whether a replica failed on its own while another in its world still runs."""
+        """Return whether a replica failed on its own, and another in its world is still running."""
         others = (each for each in self.replicas.values() if each.number != failed.replica.number)
         return failed.origin is Origin.OWN and any(
             each.running and moment(each.running_since) <= failed.finished for each in others
@@ -91,14 +91,14 @@ class RunState:
 
     @property
     def failure(self) -> str | None:
-        """A message about the failure that ended the run, or None if there was none."""
+        """A message about the failure that ended the run, or None if nothing failed."""
         if len(silent := self.silent) == 1:
             return f"{silent[0]} did not respond to its peers: {self.cause}"
         return None if self.cause is None else str(self.cause)
 
     @property
     def hanging(self) -> list[Replica]:
-        """The replicas of a stuck run that are still running: the suspects, or else all of them."""
+        """Replicas that are still running in a stuck run: only the suspects, if there are any."""
         suspected = self.silent or self.idle or [*(self.stalled or ()), *self.replicas.values()]
         return [each for each in {each.uid: each for each in suspected}.values() if each.active]
 
@@ -110,7 +110,7 @@ class RunState:
 
     @property
     def followers(self) -> int:
-        """The number of other replicas that failed at the time of the cause or later."""
+        """The number of other replicas that failed at the same time as the cause, or later."""
         cause = self.cause
         if cause is None:
             return 0
@@ -132,7 +132,7 @@ class RunState:
 
     @property
     def cause_may_be_to_come(self) -> bool:
-        """True if all failures so far followed from one that has not been observed yet."""
+        """True if all failures so far result from a failure that has not been observed yet."""
         is_disrupted, cause = self.disruption or self.lost_node, self.cause
         return cause is not None and not is_disrupted and cause.origin is not Origin.OWN
 
@@ -149,11 +149,11 @@ class RunState:
 
     @property
     def nodes(self) -> set[str]:
-        """The names of the nodes its replicas are on."""
+        """The names of the nodes that the run's replicas are on."""
         return {each.node for each in self.replicas.values() if each.node is not None}
 
     def see_jobs(self, jobs: Iterable[Mapping[str, Any]]) -> None:
-        """Process the list of jobs with this name: this job, another one, or none."""
+        """Process the list of jobs with this job's name: it contains this job, another, or none."""
         mine = [job for job in jobs if job["metadata"]["uid"] == self.uid]
         self.gone = not mine
         if mine:
@@ -165,7 +165,7 @@ class RunState:
             self._stopped, self.queued = stopped, queued
 
     def see_pods(self, pods: Iterable[Mapping[str, Any]]) -> None:
-        """Process a list of pods; the state of any others is kept."""
+        """Process a list of pods; replicas whose pods are not listed keep their state."""
         if is_suspended(self.job):
             # The operator may create new pods before it marks the job as resumed.
             left = (pod["metadata"] for pod in pods if "deletionTimestamp" in pod["metadata"])
@@ -206,14 +206,14 @@ class RunState:
         self.lost_node = failures.lost_node(left, nodes)
 
     def see_gpus(self, at: float, measured: Mapping[Gpu, float], least: float) -> None:
-        """Process the utilization of GPUs by pod name; see `GpuUse.see`."""
+        """Process the utilization of GPUs, keyed by pod name and GPU; see `GpuUse.see`."""
         having = [each for each in self.replicas.values() if each.running and each.gpus]
         uids = {each.name: each.uid for each in having}
         by_uid = {(uids[pod], gpu): each for (pod, gpu), each in measured.items() if pod in uids}
         self.gpu_use.see(at, by_uid, least)
 
     def see_sign(self, printed: tuple[int, Sequence[Line]]) -> None:
-        """Process a replica's lines: a sign that its ranks may be busy after rank 0 is done."""
+        """Process lines that a replica printed, which show that its ranks may still be working."""
         number, lines = printed
         for what in ("silence", _STILLNESS.format(number)):
             self._since.pop(what, None)
@@ -224,11 +224,11 @@ class RunState:
 
     @cached_property
     def may_be_held(self) -> bool:
-        """True if a failed rank's pod is kept for a while."""
+        """True if the job keeps a failed rank's pod running for a while (`onFailure.hold`)."""
         return "SLIPWAY_HOLD" in str(self.job["spec"])
 
     def see_held(self, printed: tuple[int, str]) -> None:
-        """Record the failure of a replica's program, although its container keeps running."""
+        """Record that a replica's program failed, although its container is kept running."""
         replica, event = self.replicas.get(printed[0]), event_in(printed[1])
         ended = event.get("terminated", {})
         # Any program may print such a line.
@@ -241,11 +241,11 @@ class RunState:
             self.held[replica.number] = f"{shell} until {event.get('until')}"
 
     def see_stillness(self, elapsed: float, limit: float, loading: float) -> bool:
-        """Return whether a rank stalled for `limit` seconds; set `stalled` to the first that did.
+        """Return whether a rank printed nothing for `limit` seconds; set `stalled` accordingly.
 
-        Until any rank prints a line, programs may take `loading` seconds to import packages.
-        A silent rank may be busy, so ranks that have not reported any training count only while
-        no rank prints anything. Among the ranks that have, one may be the first to stall.
+        Until any rank prints a line, programs may take `loading` seconds to import packages. A rank
+        that has never reported training may just be busy, so its silence counts only if all ranks
+        are silent. If one rank clearly stalled first, `stalled` is only that one.
         """
         quiet, others = list[Replica](), list[float]()
         limit = limit if self._last_signs else max(limit, loading)
@@ -272,13 +272,13 @@ class RunState:
         return self.stalled is not None
 
     def forget_stillness(self) -> None:
-        """Restart the measurement of stalls, after stalled ranks were dropped."""
+        """Start measuring stalls again, since the ranks that had stalled were removed."""
         self.stalled = None
         for number in self.replicas:
             self._since.pop(_STILLNESS.format(number), None)
 
     def lasted(self, what: str, elapsed: float, *, holds: bool = True) -> float:
-        """Return for how many seconds a condition has held, given the seconds since submission."""
+        """Return for how many seconds a condition has held; `elapsed` is the time in the run."""
         if not holds:
             self._since.pop(what, None)
             return 0.0
@@ -286,7 +286,7 @@ class RunState:
 
     @property
     def refused_pulls(self) -> list[Replica]:
-        """The replicas that are waiting only for a registry that refuses pulls for now."""
+        """The replicas waiting only for a registry that refuses pulls but may still allow them."""
         policy = self.pulls
         if policy is None:
             return []
@@ -300,7 +300,7 @@ class RunState:
 
     @property
     def status(self) -> str:
-        """The stages of its pods, in one line."""
+        """The stages that the run's pods are in, as one line."""
         topology = self.topology
         if is_suspended(self.job):
             why = "until its `runPolicy.suspend` is unset" if self.queued is None else self.queued

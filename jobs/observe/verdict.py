@@ -1,4 +1,4 @@
-"""Decide whether a run has ended, and how, from its observed state. Pure."""
+"""Decide whether a run has ended, and how, from its observed state."""
 
 import re
 from datetime import timedelta
@@ -13,14 +13,14 @@ from jobs.plan import TrainingCost
 from jobs.result import End
 
 _STRAGGLERS_SECONDS = 30
-"""Silence allowed from other ranks after rank 0 is done, when the operator reports Succeeded."""
+"""How long other ranks may be silent after rank 0 is done, when the operator reports Succeeded."""
 _OPERATOR_SECONDS = 60
 """Time for the operator to act on a failed pod, including a restart of the operator."""
 _NODE_SECONDS = 30
 """Time for a kubelet to reconnect; Kubernetes itself waits 5 minutes:
 https://kubernetes.io/docs/concepts/architecture/nodes/#condition"""
 _OUTLASTED_SECONDS = 5
-"""Time for all containers in a pod to end; the kubelet reports their ends together."""
+"""Time for all containers in a pod to exit; the kubelet reports their exits together."""
 _REPEATS = 3
 _EARLY = timedelta(seconds=120)
 """After this time, even a program that reports no steps may have completed some."""
@@ -28,13 +28,13 @@ _NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
 _REMOVED = End("Failed", "the PyTorchJob was deleted while it was running, but not by Slipway")
 _REMOVED_WHEN_DONE = End("Succeeded", "every rank exited with 0 before the PyTorchJob was deleted")
 _RAISE_TIMEOUT = "raise the job's `timeout`, or give it less to do"
-_RAISE_STALL = "find out what its ranks waited for, or raise the job's `stall`"
-_USE_GPUS = "find out what those ranks waited for, or lower `minGpuUtilization`"
+_RAISE_STALL = "find out what its ranks were waiting for, or raise the job's `stall`"
+_USE_GPUS = "find out what those ranks were waiting for, or lower `minGpuUtilization`"
 _ASK_LESS = "request less `cpu` or `memory`, or fewer `workers`, or raise `startTimeout`"
 _MOST_NAMED = 8
-_SEE_OPERATOR = "see why the operator is not running: `kubectl get pods,events --all-namespaces`"
+_SEE_OPERATOR = "check why the operator is not running: `kubectl get pods,events --all-namespaces`"
 _SEE_REFUSAL = "fix what the message points out, in the job or in the cluster"
-_SEE_IMAGE = "check that the job's `image` exists and that the nodes may pull it"
+_SEE_IMAGE = "check that the job's `image` exists and that the nodes are allowed to pull it"
 
 
 def end_of(
@@ -74,7 +74,7 @@ def is_stuck(run: RunState, end: End) -> bool:
 
 def _failed(run: RunState, message: str, declared: TrainingJob) -> End:
     if DEADLINE in message:
-        return End("TimedOut", f"not done after {declared.timeout} s: {message}", _RAISE_TIMEOUT)
+        return End("TimedOut", f"unfinished after {declared.timeout} s: {message}", _RAISE_TIMEOUT)
     if run.cause is None and (init := run.failed_init) is not None:
         return End("CannotStart", f"{init.replica}: container {init.container} {init.exit}")
     return End("Failed", run.failure or message)
@@ -102,7 +102,7 @@ def _succeeded(run: RunState, message: str, elapsed: float, declared: TrainingJo
     cause = run.cause
     if not has_failed and (cause is None or cause.replica.number not in missing):
         listed = ", ".join(map(run.topology.ranks, missing))
-        reason = f"{listed} did not finish, silent for 30 s after rank 0 succeeded; {run.status}"
+        reason = f"{listed} did not finish: silent for 30 s after rank 0 succeeded; {run.status}"
         return End("Failed", reason)
     if cause is not None and cause.exit.code == 0:
         return End("Failed", f"{cause}, which made {counted(run.followers, 'replica')} fail")
@@ -122,7 +122,7 @@ def _outlasted(run: RunState, elapsed: float) -> End | None:
 
 
 def outlasting(run: RunState) -> str:
-    """Describe the containers that outlast the programs in their pods; empty if there are none."""
+    """Describe containers that outlast the programs in their pods; empty if there are none."""
     left = [each.outlasting for each in run.replicas.values() if each.outlasting]
     names = ", ".join(sorted({name for each in left for name in each}))
     where = f"in {counted(len(left), 'pod')} and was stopped"
@@ -130,7 +130,7 @@ def outlasting(run: RunState) -> str:
 
 
 def _repeats(run: RunState) -> End | None:
-    """Return the outcome of an elastic run that repeats one failure before its first step."""
+    """Return the outcome of an elastic run that repeats the same failure before its first step."""
     if not run.topology.elastic or run.progress.has_stepped or not run.failures:
         return None
     error = _early_error(run.failures[-1])
@@ -142,7 +142,7 @@ def _repeats(run: RunState) -> End | None:
 
 
 def _early_error(failed: Failure) -> str | None:
-    """Return a program's own error if it came soon after the start, numbers masked; else None."""
+    """Return a program's own error, with numbers masked, if it came soon after the start."""
     ended, is_own = failed.exit, failed.origin is Origin.OWN
     is_late = ended.finished - ended.started >= _EARLY
     if not is_own or is_late or ended.out_of_memory or ended.signal is not None:
@@ -175,7 +175,7 @@ def _never_starts(run: RunState, elapsed: float, declared: TrainingJob) -> End |
 
 
 def _waits_for_a_pull(run: RunState, elapsed: float) -> bool:
-    """Return whether refused pulls may still be admitted, which suspends the start limit."""
+    """Return whether refused pulls may still be authorised, which suspends the start timeout."""
     is_refused = bool(run.refused_pulls)
     lasted = run.lasted("a refused pull", elapsed, holds=is_refused)
     if run.pulls is None or not is_refused or lasted >= run.pulls.seconds:
@@ -185,7 +185,7 @@ def _waits_for_a_pull(run: RunState, elapsed: float) -> bool:
 
 
 def _abandoned(run: RunState, elapsed: float) -> End | None:
-    """Return the outcome of a run that lost a node or the operator for good; elastic ones go on.
+    """Return the outcome of a run that lost a node or the operator; elastic runs continue.
 
     A node under pressure may evict the operator, too, so that failed pods are not replaced.
     """
@@ -198,14 +198,14 @@ def _abandoned(run: RunState, elapsed: float) -> End | None:
     if run.lasted("a failed pod", elapsed, holds=bool(failed)) < _OPERATOR_SECONDS:
         return None
     what = run.failure or f"pod {failed[0].name} failed"
-    reason = f"{what}; the training operator did not act on that for {_OPERATOR_SECONDS} s"
+    reason = f"{what}; the training operator did not react to that for {_OPERATOR_SECONDS} s"
     return End("Failed", reason, _SEE_OPERATOR)
 
 
 def _overdue(run: RunState, elapsed: float, declared: TrainingJob) -> End | None:
     since = resumed(run.job)
     if elapsed - since > declared.timeout:
-        reason = f"not done after {declared.timeout} s; {run.status}"
+        reason = f"unfinished after {declared.timeout} s; {run.status}"
         return End("TimedOut", reason, _RAISE_TIMEOUT)
     if elapsed - max(run.refused_until, since) <= declared.start_timeout or run.all_started:
         return None

@@ -50,7 +50,7 @@ class Wait:
     context: Context
     kept: Run
     cost: TrainingCost | None = None  # of its nodes, if known
-    pulls: RefusedPulls | None = None  # refused image pulls that may still be admitted
+    pulls: RefusedPulls | None = None  # image pulls that were refused but may still be authorised
     prefix: str = ""  # of its row
     clock: Callable[[], float] = time.monotonic  # in seconds, for the job's time limits
     _dropped: int = 0
@@ -77,7 +77,7 @@ class Wait:
             self.context.info(
                 f"rank {rank} is waiting for a debugger: `make debug JOB={self.api.name}`"
             )
-        # An adopted run may be older than its start limit.
+        # An adopted run may be older than its start timeout.
         run.see_pods(self.api.pods())
         with Feed(self.api, run, self.kept, self._warn_once) as feed:
             while (end := self._end(self.clock() - begun)) is None or self._may_drop(end):
@@ -129,12 +129,12 @@ class Wait:
             self._gpus.look()
 
     def _see_pods(self) -> None:
-        """List the pods again, since the watch on the job may report its end first."""
+        """List the pods again, since the job's watch may report its end before the pods' watch."""
         self._run.see_pods(self.api.pods())
         self._report()
 
     def _settle(self, feed: Feed, *, may_be_held: bool) -> None:
-        """Wait for the failure that caused the others, or its hold; both come with a delay."""
+        """Wait until the failure that caused the others is known, or a failed pod is held."""
         cause = self._run.cause
         missed_a_peer = cause is not None and cause.origin is Origin.PEER
         # The peer may have been on a lost node.
@@ -146,7 +146,7 @@ class Wait:
             self._process(feed)
 
     def _await_stacks(self, stopped: int) -> None:
-        """Wait for the stacks of the stopped ranks, for a limited time."""
+        """Wait, for a limited time, until stopped ranks have printed their stack traces."""
         deadline = time.monotonic() + _STACKS_SECONDS
         while len(self._logs.stacks()) < stopped and time.monotonic() < deadline:
             time.sleep(_TICK_SECONDS)  # The feed stays paused, so that stopped pods don't count.
@@ -172,7 +172,7 @@ class Wait:
             )
 
     def _report(self) -> None:
-        """Show a failure immediately unless it follows from another one."""
+        """Show each failure immediately, unless it is only the consequence of a lost peer."""
         self._timeline.add(entries_of_run(self._run))
         for failed in self._run.failures:
             if failed.origin is not Origin.PEER:
@@ -206,20 +206,20 @@ class Wait:
             self._warn_once(text)
         if outcome.left_out:
             listed = ", ".join(f"{place} is {text}" for place, text in outcome.left_out.items())
-            self._warn_once(f"the result omits what it can't hold (docs/results.md): {listed:.500}")
+            self._warn_once(f"the result omits invalid values (docs/results.md): {listed:.500}")
         return outcome
 
     def _full_message(self, number: int) -> Mapping[str, Any]:
-        """Return the summary that did not fit in a replica's termination message."""
+        """Return a replica's full summary, which did not fit in its termination message."""
         if not (summary := self._logs.summary(number)):
             self._warn_once(
-                "the result lacks part of rank 0's report, which is over 4 KB and should also be "
-                "in its log, but is not; the log was lost, or a line is over 256 KB"
+                "the result lacks part of rank 0's report: it exceeds 4 KB, and the full report is "
+                "not in the log, which was lost or contains a line over 256 KB"
             )
         return summary
 
     def _stop_survivors(self, end: End) -> None:
-        """Stop an ended run's pods that are still running; the others stay, for their logs."""
+        """Stop pods that are still running after the run; the others stay, for their logs."""
         held = self._run.held
         if end.state in {"TimedOut", "CannotStart"} or (self._run.goes_on and not held):
             # To the operator it has not ended, so pods would be replaced unless the job is deleted.

@@ -34,9 +34,9 @@ COMPLETE = "complete"
 NOTE = "#"
 _NAME = re.compile("[0-9]{1,9}-")
 INTERRUPTED = "interrupted"
-"""The `about` of the last entry for a run that Ctrl-C deleted."""
+"""The field `about` in the last timeline entry of a run that Ctrl-C deleted."""
 _MOST_ENTRIES = 5000
-"""The most entries kept, enough for a thousand replicas that each restart once."""
+"""The maximum number of entries, enough for a thousand replicas that each restart once."""
 _FIELDS = {"time", "kind", "about", "text"}
 Kind = Literal["condition", "container", "failure", "event", "warning", "end"]
 Entry = dict[str, str]
@@ -45,7 +45,7 @@ Entry = dict[str, str]
 
 @dataclass
 class Log:
-    """One container's log, a file that may not exist."""
+    """One container's recorded log, a file that may not exist."""
 
     path: Path
 
@@ -55,13 +55,13 @@ class Log:
 
     @property
     def is_cut(self) -> bool:
-        """True if its beginning was dropped because the log was too long."""
+        """True if the beginning was dropped because the log was too long."""
         with suppress(OSError), self.path.open("rb") as file:
             return file.read(1) == NOTE.encode()
         return False
 
     def lines(self, tail: int | None = None) -> Iterator[Line]:
-        """Yield its complete lines, or those in its last `tail` bytes; none if it is unreadable."""
+        """Yield the complete lines, or only those in the last `tail` bytes; none if unreadable."""
         with suppress(OSError), self.path.open("rb") as file:
             if tail is not None:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - tail))
@@ -86,7 +86,7 @@ def open_private(path: Path) -> BinaryIO:
 
 @dataclass(frozen=True)
 class Run:
-    """The logs of one run of a job, in a directory that may not exist."""
+    """The recorded logs from one run of a job, in a directory that may not exist."""
 
     directory: Path
 
@@ -134,7 +134,7 @@ class Archive:
         return Run(self.directory / run_id)
 
     def runs(self) -> list[Run]:
-        """Return the runs that have a folder, oldest first, as their IDs begin with the time."""
+        """Return the runs that have a folder, oldest first: their IDs begin with a timestamp."""
         return [Run(path) for path in sorted(self.directory.glob("*")) if path.is_dir()]
 
     def keep(self, run_ids: Collection[str]) -> None:
@@ -174,7 +174,7 @@ def jobs(stack: str) -> list[str]:
 
 
 def of_stack(stack: str) -> Path:
-    """Return the directory that holds the logs of a stack's jobs."""
+    """Return the directory with the logs from a stack's jobs."""
     return state_dir() / "runs" / _folder(of_project(stack))
 
 
@@ -197,7 +197,7 @@ def entries(file: Path) -> list[Entry]:
 
 @dataclass
 class Timeline:
-    """Writes one run's entries; disk errors are ignored."""
+    """Writes the entries in one run's timeline; disk errors are ignored."""
 
     file: Path
 
@@ -218,7 +218,7 @@ class Timeline:
 
 
 def entry(at: str | datetime | None, kind: Kind, about: str, text: str) -> Entry:
-    """Return an entry; `at` may be unknown."""
+    """Return a timeline entry; the time `at` may be unknown."""
     when = at if isinstance(at, datetime) else moment(str(at))
     # The current time would make it a new entry each time it is observed.
     shown = "" if when == NEVER else f"{when.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"

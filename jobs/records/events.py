@@ -1,4 +1,4 @@
-"""Parse the output from ranks: events, as in docs/results.md, and numbers in other lines."""
+"""Parse ranks' output: events, as docs/results.md lists them, and numbers in other lines."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from jobs.result import FIGURES, RunResult
 from slipway.events import reported
 
 Event = dict[str, Any]
-HELD = '"event": "held"'  # from a launcher that keeps the pod after its program has failed
+HELD = '"event": "held"'  # from a launcher that keeps its pod running after its program failed
 _TYPES = {
     **dict.fromkeys(("event", "time"), (str,)),
     **dict.fromkeys(("rank", "epochs", "steps", "samples"), (int,)),
@@ -53,7 +53,7 @@ def numbers(values: object) -> dict[str, float]:
 
 
 def figure(value: object) -> float | None:
-    """Return a figure that a user's program reported, or None if it is not a number."""
+    """Return the value of a metric that a program reported, or None if it is not a number."""
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
@@ -64,10 +64,10 @@ def added(
     warn: Callable[[str], None],
     again: Collection[str] = (),
 ) -> RunResult:
-    """Return a successful result, plus any missing figures that `metrics` find in the log.
+    """Return a result; if it is a success, add missing metrics that `patterns` find in the log.
 
-    Figures in `again` are searched for again. In pods, the launcher searches; this is for images
-    without it, and for patterns added later. A separate process searches, as this may never end.
+    Metrics in `again` are searched for again. In pods, the launcher does this; here, it is for
+    images without it, and for new patterns. A search may hang, so it runs in its own process.
     """
     due = {name for name in patterns if name in again or result.figure(name) is None} - _PLACES
     log = _log(kept)
@@ -89,7 +89,7 @@ def added(
 
 
 def likeness(kept: Run, name: str) -> str:
-    """Return the latest output that resembles a figure's name, and the `metrics` entry for it."""
+    """Return the latest output that resembles a metric's name, and the `metrics` entry for it."""
     labels: dict[str, re.Match[str]] = {}
     log = _log(kept)
     for line in () if log is None else log.lines(4 * 2**20):

@@ -22,11 +22,11 @@ from jobs.result import RunResult
 from slipway.termination import read
 
 MOST = 200
-"""The number of a job's latest runs that are recorded."""
+"""The number of latest runs whose records are kept, for each job."""
 
 
 def mean(values: Collection[float]) -> float:
-    """Return the mean, even of infinite values, for which `statistics.fmean` may raise."""
+    """Return the mean, even of infinite values, for which `statistics.fmean` may raise an error."""
     return sum(values) / len(values)
 
 
@@ -114,10 +114,10 @@ def _figures(epoch: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def epochs(run: Run, limit_seconds: float = float("inf")) -> list[dict[str, Any]]:
-    """Return the ranks' reports on each epoch, merged; empty if reading exceeds the limit.
+    """Return the ranks' reports on each epoch, merged; empty if reading exceeds the time limit.
 
-    Each contains `epoch` and, if known, `loss`, `accuracy`, `seconds` of training,
-    `samples_per_second` over all ranks, `seconds_in` the parts of a step, averaged over the ranks,
+    Each contains `epoch` and, if known, `loss`, `accuracy`, `seconds` spent in training,
+    `samples_per_second` over all ranks, `seconds_in` each part of a step, averaged over the ranks,
     and `elapsed_seconds` since training began.
     """
     deadline = time.monotonic() + limit_seconds
@@ -156,7 +156,7 @@ def provenance(inputs: Mapping[str, Any]) -> dict[str, Any]:
 
     `revision` is the commit in the directory of the job's script or build, or else in the project,
     with "-dirty" if files differ from it or are untracked. `image` is the reference that pods use,
-    `files` the ConfigMaps that hold the script, named with a hash of its content, `data` the
+    `files` the ConfigMaps with the script, whose names contain a hash of its content, `data` the
     declared data, with the sha256 if declared, and `settings` the complete declaration.
     """
     settings, script = inputs["job"], inputs.get("script")

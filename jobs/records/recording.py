@@ -24,8 +24,8 @@ T = TypeVar("T")
 class Recording:
     """Writes a run's logs as a `Follower` passes them on.
 
-    A disk error does not stop the run: it causes one warning, and ends the recording. A lock lets
-    only one process write at a time, since a killed CLI may still be exiting.
+    A disk error does not stop the run: it causes one warning, and recording stops. A lock lets only
+    one process write at a time, since a killed CLI may still be exiting.
     """
 
     run: Run
@@ -39,7 +39,7 @@ class Recording:
 
     @property
     def limit(self) -> int:
-        """The most bytes kept of a container's log, the newest ones."""
+        """The maximum size of a container's log, in bytes; then the oldest lines are dropped."""
         return min(_LOG_BYTES, _RUN_BYTES // self.topology.replicas)
 
     def __enter__(self) -> "Recording":
@@ -94,7 +94,7 @@ class Recording:
         shorter.replace(path)
 
     def _attempt(self, step: Callable[[], T]) -> T | None:
-        """Return the value of a disk operation, or None once one has failed."""
+        """Return the result of a disk operation, or None if this or an earlier one failed."""
         try:
             return None if self._off else step()
         except OSError as error:

@@ -19,7 +19,7 @@ def _unpinned_image(job: TrainingJob, _: Surroundings) -> Findings:
         yield Finding(
             ("image",),
             f"{quote(job.image)} {what}: that is a different image after each push, so a run "
-            "can't be repeated",
+            "can't be reproduced",
             "specify a version or a digest (@sha256:…)",
         )
 
@@ -52,7 +52,7 @@ def _torch_that_cannot_run(job: TrainingJob, around: Surroundings) -> Findings:
     if job.image is not None or not around.has_trainer:
         if job.torch is not None:
             remedy = "remove it, or base the Dockerfile on the trainer image"
-            yield Finding(("torch",), "the job's own image brings its own torch", remedy)
+            yield Finding(("torch",), "the job's own image determines its version of torch", remedy)
         return
     if around.gpus_per_node is None:
         return  # unknown, because the cluster's settings are invalid
@@ -60,9 +60,9 @@ def _torch_that_cannot_run(job: TrainingJob, around: Surroundings) -> Findings:
     release = chosen(job.torch, gpus=gpus is not None, stack=around.torch)
     if (why := release.unfit(gpus)) is not None:
         others = " or ".join(quote(each.torch) for each in usable(gpus))
-        remedy = f"use {others}" if others else "give the job an `image` that can"
+        remedy = f"use {others}" if others else "give the job an `image` that works"
         of_stack = release.torch == around.torch
-        origin = "" if job.torch else ", by slipway:torch," if of_stack else ", the default,"
+        origin = "" if job.torch else ", set in slipway:torch," if of_stack else ", the default,"
         yield Finding(("torch",), f"torch {release.torch}{origin} {why}", remedy)
 
 

@@ -48,7 +48,7 @@ def _elastic_without_rendezvous(job: TrainingJob, around: Surroundings) -> Findi
     if job.module is not None:
         if not MODULES[job.module].is_elastic:
             able = ", ".join(name for name, each in MODULES.items() if each.is_elastic)
-            reason = f"the program {job.module} ends when a replica is lost"
+            reason = f"the program {job.module} exits when a replica is lost"
             yield Finding(("elastic",), reason, f"use one that continues: {able}")
         return
     texts = "\n".join((*(job.command or ()), *job.args, *around.files.values()))
@@ -86,4 +86,4 @@ def _rank_unknown(job: TrainingJob, _: Surroundings) -> Findings:
         for index, word in enumerate(words):
             if RANK_PLACEHOLDER in word:
                 text = f"{RANK_PLACEHOLDER} can't be known: {reason}"
-                yield Finding((name, index), text, "remove it, and have the program use that")
+                yield Finding((name, index), text, "remove it, and have the program use that rank")

@@ -47,7 +47,7 @@ def _gpus_beyond_the_pool(job: TrainingJob, around: Surroundings) -> Findings:
     yield Finding(
         ("workers",),
         f"{sum(each.gpus for each in requested)} GPUs in {len(requested)} replicas are more than "
-        f"there can ever be: {nodes} with {pool.per_node} each",
+        f"the pool can provide: {nodes} with {pool.per_node} each",
         "request fewer `workers` or `gpus`, or let the cluster's pool grow to more nodes",
     )
 
@@ -70,7 +70,7 @@ def _cores_beyond_a_node(job: TrainingJob, around: Surroundings) -> Findings:
 
 
 def _largest(requested: Share, pools: tuple[NodePool, ...]) -> tuple[Decimal, NodePool] | None:
-    """Return the most cores per node among the pools a replica may run in, and that pool.
+    """Return the most cores per node in any pool that a replica can use, and that pool.
 
     A replica without GPUs does not tolerate the taint on GPU nodes. None if cores are unknown.
     """

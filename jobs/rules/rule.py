@@ -12,7 +12,7 @@ from jobs.model.program import Role
 
 @dataclass(frozen=True)
 class Surroundings:
-    """A job's cluster and program, as known before anything is created; None means unknown."""
+    """A job's cluster and program, as far as they are known in advance; None means unknown."""
 
     gpus_per_node: int | None = None
     capacity: Capacity | None = None
@@ -30,7 +30,7 @@ class Surroundings:
 class Finding:
     """A mistake in a job."""
 
-    path: Path  # of the field to change, spelt as in the configuration; empty for the job itself
+    path: Path  # of the field to change, as in the configuration; empty for the job itself
     reason: str  # what is wrong with its value
     remedy: str  # what to do
 
@@ -57,11 +57,11 @@ class Rule:
 
 
 def rule(pointer: str) -> Callable[[Find], Rule]:
-    """Create a rule, named after the function that finds its mistake."""
+    """Return a decorator that turns a function into a rule; `pointer` links to documentation."""
     return lambda find: Rule(find.__name__[1:].replace("_", "-"), pointer, find)
 
 
 def place(job: TrainingJob, role: Role, *field: str) -> Path:
-    """Return the path to a role's field: the Master's own, if it has one."""
+    """Return the path to a field for a role: the one in `master` if the Master sets its own."""
     is_own = role == "Master" and getattr(job.master, field[0], None) is not None
     return ("master", *field) if is_own else field

@@ -62,7 +62,7 @@ class ClaimHandler(Handler):
         def attempt() -> None:
             try:
                 if _ask(api, state, "DELETE") is not None:
-                    raise NotYet("in use: `kubectl describe persistentvolumeclaim` names the pod")
+                    raise NotYet("in use: `kubectl describe persistentvolumeclaim` shows the pod")
             except Unreachable:
                 if not kube.may_be_gone():
                     raise
@@ -80,7 +80,7 @@ def _apply(inputs: Properties, context: Context) -> bool:
             _ask(api, inputs, "POST", desired)
             return False
         if "deletionTimestamp" in existing["metadata"]:
-            raise NotYet("one with that name is being deleted")
+            raise NotYet("a claim with that name is being deleted")
         own = desired["metadata"]["annotations"]
         annotations = existing["metadata"].get("annotations") or {}
         if annotations.get(MADE_BY) != own[MADE_BY]:

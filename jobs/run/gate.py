@@ -1,6 +1,6 @@
-"""The resource `slipway:jobs:Gate`: fails an `up` whose run failed or missed a limit.
+"""The resource `slipway:jobs:Gate`: fails `up` if a run failed or did not meet a limit.
 
-It is separate from the run's resource so that the run's result is always kept.
+It is separate from the run's resource, so that the run's result is always kept.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LIMITS = ("minAccuracy", "maxDuration", "maxTimeToAccuracy", "require")
 
 
 class GateHandler(Handler):
-    """Handler for a gate, which exists in the state only while its result passes."""
+    """Handler for a gate, which is in the state only while the run's result passes."""
 
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         """Replace the gate if the result or limits changed, so that it checks again."""
@@ -36,11 +36,11 @@ class GateHandler(Handler):
         return [Change(path, replace=True) for path in sorted(changed)]
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Pass a run that succeeded within its limits.
+        """Pass if the run succeeded and met its limits.
 
         Raises:
-            RuntimeError: the run did not succeed, with details, or it missed limits, each listed
-                with how much it was missed by.
+            RuntimeError: the run did not succeed (with details), or did not meet some limits (each
+                with the difference).
         """
         job = inputs["job"]
         if inputs.get("result") is None:
@@ -61,9 +61,9 @@ def judge(
     warn: Callable[[str], None],
     then: str = "Its result is kept, and it is not trained again:",
 ) -> None:
-    """Pass a run that succeeded and missed no limit; raise as `GateHandler.create` does.
+    """Raise the same exceptions as `GateHandler.create` unless a run succeeded and met its limits.
 
-    `kept` holds the run's logs, and `then` introduces the advice if a limit was missed.
+    `kept` contains the run's logs, and `then` introduces the advice if it did not meet a limit.
     """
     job = inputs["job"]
     if not result.succeeded:
@@ -71,15 +71,17 @@ def judge(
     misses = [*missed(inputs, result, partial(likeness, kept))]
     text = apart(inputs, result)
     if text is not None and text not in (each.text for each in misses):
-        warn(f"job {job} misses {text}")
+        warn(f"job {job} lacks {text}")
     if misses:
         listed = "".join(f"\n  {each.text}" for each in misses)
-        what = f": {misses[0].text}" if len(misses) == 1 else f" {len(misses)} limits:{listed}"
-        raise RuntimeError(f"job {job} succeeded, but missed{what}\n{then} {advice(misses)}")
+        what = (
+            f"a limit: {misses[0].text}" if len(misses) == 1 else f"{len(misses)} limits:{listed}"
+        )
+        raise RuntimeError(f"job {job} succeeded, but did not meet {what}\n{then} {advice(misses)}")
 
 
 def limits(job: TrainingJob) -> dict[str, Any]:
-    """Return a job's limits in the form that `missed` takes; None means no limit."""
+    """Return a job's limits in the form that `missed` expects; None means no limit."""
     bounds = {name: asdict(each, dict_factory=only_known) for name, each in job.require.items()}
     values = (job.min_accuracy, job.max_duration, job.max_time_to_accuracy, bounds or None)
     own = {} if job.distributed else {"distributed": False}
@@ -87,7 +89,10 @@ def limits(job: TrainingJob) -> dict[str, Any]:
 
 
 def apart(inputs: Mapping[str, Any], result: RunResult) -> str | None:
-    """Describe ranks that trained separately, with advice; None if none did, or if intended."""
+    """Describe ranks that trained separately, with advice.
+
+    Returns None if there are none, or if this was intended.
+    """
     if (groups := result.apart) is None or inputs.get("distributed") is False:
         return None
     ranks, worlds, largest = (groups.get(name) for name in ("ranks", "worlds", "largest"))
@@ -107,14 +112,14 @@ def apart(inputs: Mapping[str, Any], result: RunResult) -> str | None:
 
 
 class Miss(NamedTuple):
-    """A limit that a result misses, and by how much; or why it can't be checked, with advice."""
+    """A limit that a result does not meet, with the difference, or one that can't be checked."""
 
     text: str
     is_judged: bool = True
 
 
 def advice(misses: Iterable[Miss]) -> str:
-    """Return advice that covers all misses; new settings help only with reported figures."""
+    """Return advice that covers all misses; new settings help only with reported metrics."""
     is_judged = any(each.is_judged for each in misses)
     return "change its settings or the limit" if is_judged else "follow the advice above"
 
@@ -122,7 +127,10 @@ def advice(misses: Iterable[Miss]) -> str:
 def missed(
     inputs: Mapping[str, Any], result: RunResult, like: Callable[[str], str] = lambda _: ""
 ) -> Iterator[Miss]:
-    """Yield each limit that the result misses; `like` finds output that resembles a figure."""
+    """Yield each limit that the result does not meet.
+
+    `like` returns output that resembles a metric that was not reported.
+    """
     is_judged = any(inputs.get(name) is not None for name in LIMITS)
     text = apart(inputs, result)
     if is_judged and text is not None and not (result.apart or {}).get("met"):
@@ -149,7 +157,7 @@ def missed(
         lambda limit: Miss(f"it has no duration, so {limit} can't be checked", is_judged=False),
     )
     yield from _judged(
-        ("a time to its goal of", result.figure("time_to_accuracy_seconds"), " s"),
+        ("a time-to-goal of", result.figure("time_to_accuracy_seconds"), " s"),
         ("maxTimeToAccuracy", inputs.get("maxTimeToAccuracy")),
         lambda limit: Miss(
             f"no time to accuracy was reported, so {limit} can't be checked (its goal: "
@@ -171,7 +179,7 @@ def _unreported(name: str, limit: str, result: RunResult, like: Callable[[str], 
     reported = [each for each in figures if result.figure(each) is not None]
     what = "have its program report one (docs/results.md), or remove the limit"
     if hint := like(name):
-        what = f"its log contains {hint} to the job; this trains nothing"
+        what = f"its log contains {hint} to the job, which does not train it again"
     return Miss(
         f"no {name} was reported, so {limit} can't be checked (reported: "
         f"{', '.join(reported) or 'none'}).{meant(name, reported)} {what[0].upper()}{what[1:]}",
@@ -184,9 +192,10 @@ def _judged(
     limit: tuple[str, float | None],
     lacking: Callable[[str], Miss] = Miss,
 ) -> Iterator[Miss]:
-    """Yield by how much a figure misses a limit; names of lower limits begin with min.
+    """Yield how far a metric is from its limit, if it does not meet it.
 
-    A figure consists of a description, a value and a unit. `lacking` handles a missing value.
+    `figure` is the metric's description, value and unit; `limit` is a name, which begins with "min"
+    for a lower limit, and a value. `lacking` handles a metric without a value.
     """
     what, value, unit = figure
     name, bound = limit
@@ -197,7 +206,7 @@ def _judged(
         yield lacking(shown_limit)
     elif not isfinite(value):
         # No comparison with NaN is true.
-        yield Miss(f"{what} {value}{unit}, which is not finite and so misses its {shown_limit}")
+        yield Miss(f"{what} {value}{unit}, which is not finite and so can't meet its {shown_limit}")
     elif value < bound if name.startswith("min") else value > bound:
         # With enough digits to differ from its limit.
         shown = f"{value:.6g}" if f"{value:.6g}" != f"{bound:.6g}" else f"{value!r}"

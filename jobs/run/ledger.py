@@ -1,7 +1,7 @@
 """Wait for a run inside its cluster: a Job there evaluates it with the same code as `up`.
 
-The ConfigMap `<job>-waiter`, the ledger, holds the run and its outcome. It owns the Job, its
-service account, roles and code, and in the end the ConfigMaps that hold the run's logs.
+The ConfigMap `<job>-waiter`, the ledger, contains the run's inputs and its outcome. It owns the
+Job, its service account, roles and code and, once the run has ended, the ConfigMaps with its logs.
 """
 
 import base64
@@ -32,7 +32,7 @@ _CODE = (
     *("images/trainer/slipway/*", "images/trainer/slipway_trainer/agent/*"),
 )
 _PART, _MOST_PARTS = 700_000, 32
-"""Archive bytes per ConfigMap (its limit is 1 MiB in base64), and the most ConfigMaps."""
+"""Bytes of the archive per ConfigMap (limit: 1 MiB in base64), and the most ConfigMaps allowed."""
 _LOG_BYTES = 128 * 2**20  # of all logs before compression, which takes a few seconds
 _POLL_SECONDS = 0.5
 _GONE_SECONDS = 90.0
@@ -47,12 +47,12 @@ class Ledger(JobApi):
         return f"{self.name}-waiter"
 
     def known(self) -> dict[str, str] | None:
-        """Return the ledger's values by key, or None if it does not exist."""
+        """Return the ledger's values, keyed by name, or None if it does not exist."""
         ledger = self._one("ConfigMap", self.own)
         return None if ledger is None else dict(ledger.get("data") or {})
 
     def note(self, **values: str) -> None:
-        """Write values by key; do nothing if the ledger no longer exists."""
+        """Write values to the ledger, by name; do nothing if it no longer exists."""
         self._unless_gone(Request("PATCH", self._of("ConfigMap", self.own), body={"data": values}))
 
     def begin(
@@ -60,8 +60,8 @@ class Ledger(JobApi):
     ) -> None:
         """Create the ledger and its objects, unless a killed `up` has already created them.
 
-        `run` holds the inputs for `jobs.run.waiter`, `image` contains the packages in waiter.txt,
-        and `hook` is a `jobs.run.notify.Hook`, kept in a Secret rather than in the ledger.
+        `run` contains the inputs for `jobs.run.waiter`; `image`, the packages in waiter.txt. `hook`
+        is a `jobs.run.notify.Hook`, which is kept in a Secret rather than in the ledger.
         """
         names = {"name": self.own, "job": self.name, "namespace": self.namespace, "image": image}
         objects = rendered(Path(__file__).with_name("waiter.yaml"), **names)
@@ -85,7 +85,7 @@ class Ledger(JobApi):
 
         path, after_all = self._of("ConfigMap", self.own), {"propagationPolicy": "Foreground"}
         if self._unless_gone(Request("DELETE", path, after_all)):
-            until(look, _GONE_SECONDS, f"the waiter for {self.name} to end", context, every=0.2)
+            until(look, _GONE_SECONDS, f"the removal of {self.name}'s waiter", context, every=0.2)
 
     def follow(self, context: Context, logs: Archive, *, to_the_end: bool) -> RunResult:
         """Show the waiter's status until the run has ended, or all of its ranks are running.
@@ -101,7 +101,7 @@ class Ledger(JobApi):
                 context.warn(text)
             if (result := self._ended(values, logs)) is not None:
                 return result
-            context.status(values.get("status", "waiting for its waiter to start"))
+            context.status(values.get("status", "waiting for the waiter's pod to start"))
             if not to_the_end and (result := self._running(values)) is not None:
                 return result
             if "status" not in values and waited > _START_SECONDS:
@@ -120,7 +120,7 @@ class Ledger(JobApi):
         raise InterruptedWait(f"job {self.name} was removed by `make down`, or an `up` without it")
 
     def _running(self, values: Mapping[str, str]) -> RunResult | None:
-        """Return the result of a run whose ranks are all running, or None until then."""
+        """Return a result with the state Running once all ranks are running, or None until then."""
         job = self.get()
         if job is None:
             return None
@@ -208,13 +208,13 @@ def code() -> bytes:
 
 
 def _packed(folder: Path, longest: int) -> bytes:
-    """Return a zip file of a job's archive, with only the newest bytes of long logs."""
+    """Return a zip file of a job's archive; logs over `longest` bytes are cut to their tails."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
         for path in sorted(each for each in folder.rglob("*") if each.is_file()):
             content = path.read_bytes()
             if path.suffix == ".log" and len(content) > longest:
-                note = f"# earlier lines were dropped: a ledger holds {longest} bytes per log\n"
+                note = f"# earlier lines were dropped: only {longest} bytes per log are kept\n"
                 content = note.encode() + content[-longest:].partition(b"\n")[2]
             file.writestr(str(path.relative_to(folder)), content)
     return packed.getvalue()

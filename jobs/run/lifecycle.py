@@ -35,14 +35,14 @@ _REFUSED = frozenset({401, 403})
 
 
 class PyTorchJobHandler(Handler):
-    """Handler for a run."""
+    """Handler for a job's run."""
 
     outputs: ClassVar[tuple[str, ...]] = ("result",)
     passing_inputs: ClassVar[frozenset[str]] = frozenset({"cost", "hook", "refusedPulls", "waiter"})
 
     def __init__(self) -> None:
         self._succeeded: dict[str, str | None] = {}
-        """The latest successful run, by the URN of each job that this `up` trains again."""
+        """The latest successful run's ID, keyed by URN, for jobs that this `up` trains again."""
 
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         """Replace the run after a change that can alter the result, or if it did not succeed."""
@@ -76,7 +76,7 @@ class PyTorchJobHandler(Handler):
         return super().preview(state, inputs, shown, context)
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Run the job until it ends, or resume waiting for one that an interrupted `up` left.
+        """Run the job until it ends, or resume waiting for one that an interrupted `up` started.
 
         Raises:
             RuntimeError: the job could not be submitted.
@@ -118,7 +118,7 @@ class PyTorchJobHandler(Handler):
             if submissions[0].job.name != submissions[1].job.name:
                 if state["result"]["state"] == RUNNING:
                     raise RuntimeError(
-                        f"PyTorchJob {job} is still running; rename it after it ends"
+                        f"PyTorchJob {job} is still running; rename it after it finishes"
                     )
                 # An object can't be renamed; the result, the logs and the files do not need it.
                 archive.of_urn(context.urn).take(submissions[1].job.was)
@@ -163,7 +163,7 @@ class PyTorchJobHandler(Handler):
 
 
 def _of_running(inputs: Properties, context: Context) -> tuple[Any, list[Change]]:
-    """Return the result, if any, of a run that was left to its waiter, and the changes."""
+    """Return the result, if any, of a run that only its waiter is watching, and the changes."""
     try:
         values = _api(inputs).known()
     except REQUEST_ERRORS:
@@ -180,7 +180,7 @@ def _of_running(inputs: Properties, context: Context) -> tuple[Any, list[Change]
 
 
 def _with_waiter(ledger: Ledger, training: Training, inputs: Properties) -> RunResult | None:
-    """Return the result or state of a run that has a waiter or gets one; None if it does not."""
+    """Return the result or state of a run that has or gets a waiter; None if it has none."""
     context, digest, image = training.context, training.submission.digest(), inputs.get("waiter")
     if (ledger.known() or {}).get("digest") != digest:
         ledger.remove(context)
@@ -201,7 +201,7 @@ def _with_waiter(ledger: Ledger, training: Training, inputs: Properties) -> RunR
 
 
 def _searched(state: Properties, inputs: Properties, context: Context) -> Any:
-    """Return the result, plus any figures that changed `metrics` find in the archived log."""
+    """Return the result, plus metrics that changed patterns find in the archived log."""
     values, logs = state["result"], archive.of_urn(context.urn)
     before, now = (each["job"].get("metrics", {}) for each in (state, inputs))
     if changed := [name for name in now if now[name] != before.get(name)]:
@@ -213,7 +213,7 @@ def _searched(state: Properties, inputs: Properties, context: Context) -> Any:
 
 
 def _costs(state: Properties, inputs: Properties) -> str:
-    """Describe the cost of a run as long as the last one; empty if cost or time is unknown."""
+    """Describe the cost of a run that takes as long as the last one; empty if it is unknown."""
     seconds, cost = state["result"].get("duration_seconds"), inputs.get("cost")
     if not cost or not seconds:
         return ""

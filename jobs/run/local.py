@@ -42,7 +42,7 @@ _MOST_LINES = 10_000
 
 @dataclass
 class LocalRun:
-    """One run of a job, with its ranks in the user's Python.
+    """One run of a job as local processes, with its ranks in the user's Python.
 
     Args:
         kept: The run's folder, named after the run's ID.
@@ -63,11 +63,11 @@ class LocalRun:
     _lines: "Queue[tuple[int, Line]]" = field(default_factory=partial(Queue, _MOST_LINES))
 
     def to_the_end(self) -> RunResult:
-        """Return the run's result, even if it failed, after all of its processes have ended.
+        """Return the run's result, even if it failed, after all of its processes have exited.
 
         Raises:
             OSError: a process could not be started.
-            KeyboardInterrupt: the user pressed Ctrl-C; the ranks have ended.
+            KeyboardInterrupt: the user pressed Ctrl-C; the ranks have exited.
         """
         files = self.script.mounted
         submission = Submission(job=self.job, image="", script=files, place=VOLUME_URL)
@@ -136,7 +136,7 @@ class LocalRun:
         return end_of(state, elapsed, self.job)
 
     def _stop(self) -> None:
-        """Stop the processes with SIGTERM, so that they print their stacks, then with SIGKILL."""
+        """Stop the processes: with SIGTERM, to make them print stack traces, then with SIGKILL."""
         resumes = self.job.checkpoint is not None
         seconds = _STOP_WITH_CHECKPOINT_SECONDS if resumes else _STOP_SECONDS
         deadline = time.monotonic() + seconds
@@ -158,7 +158,7 @@ class LocalRun:
         if end.state != "Succeeded":
             again = f"run it again (its packages here come from {self.python})"
             failure = details(end, state, logs, (), again)
-            if not is_stuck(state, end):  # the stacks of stopped ranks are irrelevant
+            if not is_stuck(state, end):  # stack traces of stopped ranks are irrelevant
                 failure = replace(failure, stacks=None)
         outcome = result(end, state, now(), failure, logs.summary)
         ends = {str(each): each.ended for each in state.replicas.values()}

@@ -1,6 +1,6 @@
 """A job's replica as a local process that looks like a pod, with a folder as its root.
 
-It runs the command that the manifest gives its pod, with the training operator's variables.
+It runs the pod's command from the manifest, with the variables that the training operator sets.
 """
 
 import json
@@ -57,7 +57,7 @@ def problems(job: TrainingJob, key: str) -> Iterator[Problem]:
 
 @dataclass
 class LocalProcess:
-    """A replica; `name` is the name of its pod."""
+    """A replica; `name` is the name that its pod would have."""
 
     number: int
     name: str
@@ -119,7 +119,7 @@ class LocalProcess:
         }
 
     def _message(self) -> str:
-        """Return its termination message; rank 0's lists its files, which stay in place."""
+        """Return the process's termination message; rank 0's lists the files that it wrote."""
         message = read(self.root / "termination-log")
         paths = sort(Path(f"{self.root}{OUTPUT_DIR}"))[0] if self.number == 0 else {}
         files = {
@@ -161,7 +161,7 @@ def processes(
 
 
 def _inherited(python: str) -> dict[str, str]:
-    """Return the user's variables, plus those from the image that any Python needs."""
+    """Return the user's environment, plus variables from the image that suit any Python."""
     inherited = {name: text for name, text in os.environ.items() if not _OF_A_RANK.fullmatch(name)}
     ours = {"PATH": [Path(python).parent], "PYTHONPATH": [_TRAINER / "python", _TRAINER]}
     paths = {
@@ -172,7 +172,7 @@ def _inherited(python: str) -> dict[str, str]:
 
 
 def _declared(job: TrainingJob, env: Sequence[Mapping[str, Any]], run_id: str) -> dict[str, str]:
-    """Return a container's variables, without HOME and those that need a cluster."""
+    """Return a container's environment variables, without HOME and those that need a cluster."""
     variables: dict[str, str] = {}
     for each in env:
         name, source = each["name"], each.get("valueFrom")

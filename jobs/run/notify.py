@@ -20,7 +20,7 @@ from jobs.result import RunResult
 _SENT = ("run_id", "state", "reason", "accuracy", "loss", "metrics", "duration_seconds")
 _CARD = "application/vnd.microsoft.card.adaptive"
 _BRIEFLY = 10.0
-_ONLY = "{config: hook} only, for a value set by `pulumi config set --secret hook`"
+_ONLY = "{config: hook}, which refers to a value set by `pulumi config set --secret hook`"
 Secret = Annotated[dict[Literal["config"], ConfigKey], Field(min_length=1)]
 Ends = tuple[Literal["failed", "succeeded"], ...]
 Form = Literal["plain", "slack", "teams"]
@@ -28,12 +28,12 @@ Form = Literal["plain", "slack", "teams"]
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Notify:
-    """The settings of `slipway:notify`: a webhook that is called when a run ends.
+    """The settings in `slipway:notify`: a webhook that is called when a run ends.
 
     Args:
-        url: The secret that holds its URL.
-        key: The secret that holds the key to sign requests with.
-        on: The outcomes that it is called for; `failed` is any outcome but success.
+        url: The secret that contains the webhook's URL.
+        key: The secret that contains the key for signing requests.
+        on: The outcomes for which it is called; `failed` is any outcome but success.
         form: The body: the result's fields, a message for Slack, or one for a Teams workflow.
     """
 
@@ -45,7 +45,7 @@ class Notify:
 
 @dataclass(frozen=True)
 class Hook:
-    """A webhook with its secrets; no message shows an error's text, as it may contain them."""
+    """A webhook with its secrets; messages never quote errors, which may contain these secrets."""
 
     url: str = field(repr=False)
     key: str | None = field(default=None, repr=False)
@@ -54,7 +54,10 @@ class Hook:
     stack: str = ""
 
     def tell(self, job: str, result: RunResult, warn: Callable[[str], None]) -> bool:
-        """Report the end of a job's run within about 10 minutes or warn; return True on success."""
+        """Report the outcome of a job's run; return whether that worked, and warn if it did not.
+
+        Retries for about 10 minutes.
+        """
         if ("succeeded" if result.succeeded else "failed") not in self.on:
             return True
         try:
@@ -67,17 +70,17 @@ class Hook:
         return not why
 
     def tell_beside(self, job: str, result: RunResult, warn: Callable[[str], None]) -> None:
-        """Report the end in a thread, and wait for at most 10 seconds."""
+        """Report the outcome in a thread, and wait for it for at most 10 seconds."""
         thread = Thread(target=self.tell, args=(job, result, warn), daemon=True)
         thread.start()
         thread.join(_BRIEFLY)
         if thread.is_alive():
-            warn(f"webhook not yet notified about job {job}; retrying until this command ends")
+            warn(f"webhook not yet notified about job {job}; retrying until this command exits")
 
     def _message(self, job: str, result: RunResult) -> tuple[bytes, dict[str, str]]:
         """Return the body and the headers, which are the same for all attempts."""
         name, values = f"{result.run_id or uuid4()}/{result.state}", result.as_map()
-        text = f"Job {job} of stack {self.stack}: {result}"
+        text = f"Job {job} in stack {self.stack}: {result}"
         # Unlike a TextBlock, a TextRun does not interpret Markdown.
         block = {"type": "RichTextBlock", "inlines": [{"type": "TextRun", "text": text}]}
         card = {"type": "AdaptiveCard", "version": "1.4", "body": [block]}

@@ -27,8 +27,8 @@ def patch_in_place(
 ) -> None:
     """Patch a job and its pods in place, if they exist.
 
-    `old` is the last applied manifest, and its fields that `new` lacks are removed. Or it is the
-    job itself, with `removing` unset, as no manifest contains all of the job's labels.
+    `old` is the last applied manifest; fields in it that `new` lacks are removed. If `removing` is
+    False, `old` is the job itself, since no manifest contains all of the job's labels.
 
     Raises:
         ApiException: the API server or the operator's webhook refused the patch.

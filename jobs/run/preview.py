@@ -30,7 +30,7 @@ _REFUSALS = frozenset({400, 403, 413, 422})
 _WORDS = {UNKNOWN: "<known later>", SECRET: "<secret>"}
 
 Leaf = tuple[str, Any, Any]
-"""A path, its former value and its present value; None if missing."""
+"""A path, its old value and its new value; None stands for a missing value."""
 
 
 def alters_result(
@@ -39,7 +39,7 @@ def alters_result(
     """Return the changes, marking those that can alter the run's result as replacements."""
     before, now = (_decisive(each) for each in (state, inputs))
     if inputs.get("artifacts") is UNKNOWN:
-        # They are known only after the jobs before this one have run.
+        # Artifacts are known only after the jobs that this one depends on have run.
         now["artifacts"] = before.get("artifacts", {})
     paths = [each.path for each in differences(before, now)]
     return [
@@ -53,7 +53,7 @@ def _decisive(inputs: Mapping[str, Any]) -> dict[str, Any]:
     try:
         values = Submission.from_inputs(inputs).decisive()
     except RuntimeError:
-        # Declared with a version of Slipway that allowed other jobs.
+        # Declared with a version of Slipway in which such a job was valid.
         values = {"job": inputs["job"]}
     # A job's identity is its original name, which is in `was`.
     job = {**values["job"], "was": values["job"]["name"]}
@@ -71,13 +71,13 @@ def describe(
 ) -> str | None:
     """Describe in one line the changed fields, their values, and whether the job trains again.
 
-    Return None if no field of the job changed. `state` holds the run's last inputs and its result.
+    Return None if no field of the job changed. `state` contains the last run's inputs and result.
     """
     before, declared = state["job"], inputs["job"]
     fields = [*leaves(before, declared)]
     if not any(change.replace for change in changes):
         if inputs.get("artifacts") is UNKNOWN:
-            return "trains again if the jobs before it leave different inputs from last time"
+            return "trains again if the jobs that it depends on produce different inputs this time"
         return f"{_listed(map(_worded, fields))}; nothing is trained" if fields else None
     reasons = [_worded(each) for each in fields if _effect(each) is Effect.TRAINS]
     reasons += [*_contents(state, inputs), *_artifacts(state, inputs)]
@@ -95,7 +95,7 @@ def _effect(leaf: Leaf) -> Effect | None:
 
 
 def _begins(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:
-    """Describe where a job with checkpoints starts; a successful run removes them."""
+    """Describe whether a job with checkpoints resumes; a successful run removes checkpoints."""
     before, now = (checkpoint_key(Submission.from_inputs(each)) for each in (state, inputs))
     if before != now:
         return "; it starts over, not from a checkpoint"
@@ -105,7 +105,7 @@ def _begins(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:
 
 
 def leaves(old: Any, new: Any, path: str = "") -> Iterator[Leaf]:
-    """Yield the differences between two values, down into maps and lists of the same length."""
+    """Yield the differences between two values, including inside maps and lists of equal length."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in sorted(old.keys() | new.keys()):
             yield from leaves(old.get(key), new.get(key), f"{path}.{key}" if path else key)
@@ -143,7 +143,7 @@ def _contents(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> Iterator[s
 
 
 def _artifacts(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a job's inputs that are now a different file."""
+    """Yield a message for each of a job's inputs that is now a different file."""
     before, now = state.get("artifacts", {}), inputs.get("artifacts", {})
     for name in sorted(before.keys() & now.keys()) if now is not UNKNOWN else ():
         if now[name].get("sha256") not in {None, before[name].get("sha256")}:
@@ -174,17 +174,17 @@ def _listed(parts: Iterable[str]) -> str:
 def show(inputs: Mapping[str, Any], shown: Mapping[str, Any], context: Context) -> None:
     """Show a new run's resources, and validate its PyTorchJob against a running API server.
 
-    The job that SHOWN_VARIABLE names is printed as YAML; `shown` has SECRET in place of secrets.
+    The job named in SHOWN_VARIABLE is printed as YAML; `shown` has SECRET in place of secrets.
 
     Raises:
         RuntimeError: the API server or the operator's webhook refused it, with the reason.
     """
     job = Submission.from_inputs(inputs).job
-    line = f"needs {described(shares(job))}; ends after at most {duration(job.timeout)}"
+    line = f"needs {described(shares(job))}; runs for at most {duration(job.timeout)}"
     line += f"; {validate_admission(inputs)}"
     if cost := inputs.get("cost"):
         seconds = job.timeout * (job.retries + 1) + job.hold
-        line += f"; costs {TrainingCost(**cost).most_in_words(seconds)}, until its timeout"
+        line += f"; costs {TrainingCost(**cost).most_in_words(seconds)}, if it times out"
     is_shown = job.name == os.environ.get(SHOWN_VARIABLE)
     context.info(f"{line}\n{render(_manifest(shown))}" if is_shown else line)
 
@@ -235,7 +235,7 @@ def _plain(value: Any, words: Mapping[Any, str]) -> Any:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes multi-line text as a block, so that programs stay readable."""
+    """A YAML dumper that writes multi-line strings as blocks, so that programs stay readable."""
 
 
 _Dumper.add_representer(

@@ -22,9 +22,9 @@ class PyTorchJob(pulumi.CustomResource):
     """A training run; creating it trains until the run ends.
 
     A submission's images and artifacts may be outputs of other resources. `cost` is the cost of
-    its nodes (`infra.cost.estimates.of_jobs`), `pulls` are refused image pulls that may still be
-    admitted, and `waiter` is the image for the waiter in the cluster (`jobs.run.ledger`), unless
-    `up` itself waits. `hook` holds the fields of a `jobs.run.notify.Hook`, including `stack`.
+    its nodes (`infra.cost.estimates.of_jobs`), `pulls` are image pulls that may be authorised after
+    a refusal, and `waiter` is the image for the waiter in the cluster (`jobs.run.ledger`), unless
+    `up` itself waits. `hook` contains the fields of a `jobs.run.notify.Hook`, including `stack`.
     """
 
     result: Output[dict[str, Any]]
@@ -62,7 +62,7 @@ class PyTorchJob(pulumi.CustomResource):
 
 
 class Claim(pulumi.CustomResource):
-    """A claim created for a job, or adopted; with `keep`, the claim and its files stay."""
+    """A job's volume claim, created or adopted; with `keep`, it and its files are retained."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Claim(pulumi.CustomResource):
 
 
 class Gate(pulumi.CustomResource):
-    """Fails an `up` whose run failed or missed a limit; it is named after the job."""
+    """Fails `up` if a job's run failed or did not meet a limit; it is named after the job."""
 
     job: Output[str]
 

@@ -12,10 +12,10 @@ from jobs.api.lines import moment
 from jobs.result import RunResult
 
 LABEL = "slipway.dev/attempt"
-"""The label that holds the number of a job's attempt, counted from 1."""
+"""The label with the number of a job's attempt, counted from 1."""
 ANNOTATION = "slipway.dev/earlier-attempts"
 SUCCEEDED = "slipway.dev/last-succeeded"
-"""The annotation with the id of the latest earlier run that succeeded, if known."""
+"""The annotation with the ID of the latest earlier run that succeeded, if known."""
 _KEPT = ("run_id", "state", "started", "completed", "duration_seconds")
 
 Attempt = dict[str, Any]
@@ -23,7 +23,7 @@ Attempt = dict[str, Any]
 
 
 def earlier(job: Mapping[str, Any]) -> list[Attempt]:
-    """Return the attempts recorded in a PyTorchJob, oldest first, and its own if it was lost."""
+    """Return the attempts that a PyTorchJob records, oldest first; its own only if it was lost."""
     return list(json.loads((job["metadata"].get("annotations") or {}).get(ANNOTATION, "[]")))
 
 
@@ -33,7 +33,7 @@ def last_succeeded(job: Mapping[str, Any]) -> str | None:
 
 
 def curable(result: RunResult, retry_on: Collection[str]) -> str | None:
-    """Return the reason a run ended if `retry_on` allows a retry after it, or None if not."""
+    """Return the reason why a run ended, if `retry_on` permits a retry after it, or None."""
     disruption = None if result.failure is None else result.failure.disruption
     if disruption is not None:
         return disruption if "lostNode" in retry_on else None

@@ -1,4 +1,4 @@
-"""Submit and delete a PyTorchJob, even after either was interrupted."""
+"""Submit and delete a PyTorchJob, even if an earlier process was interrupted while doing so."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -42,9 +42,9 @@ def submit(  # noqa: PLR0913  # the submission, and what exists already
 ) -> Object:
     """Return the live job for a submission: one that is running or has succeeded, or a new one.
 
-    `facts` is its provenance. `before` lists the attempts before this one; if a process was killed
-    between two attempts, the existing job lists them, and the last run that succeeded.
-    With `takes_ended`, a job that has ended is adopted, too, unless it is one of those attempts.
+    `facts` is its provenance. `before` lists the earlier attempts; if a process was killed between
+    two attempts, they are read from the existing job, as is the last run that succeeded. If
+    `takes_ended` is set, a job that has ended is adopted, too, unless it is one of these attempts.
 
     Raises:
         ApiException: the API server or the operator's webhook refused the job.
@@ -88,7 +88,7 @@ def submit(  # noqa: PLR0913  # the submission, and what exists already
         remove(api, context)
     raise RuntimeError(
         f"PyTorchJob {api.namespace}/{api.name} is also created and deleted by another program; to "
-        "find that, run `kubectl get pytorchjob --show-managed-fields --output yaml`"
+        "identify it, run `kubectl get pytorchjob --show-managed-fields --output yaml`"
     )
 
 
@@ -96,7 +96,7 @@ def remove(api: JobApi, context: Context) -> None:
     """Delete the job and wait until it and its pods are gone; do nothing if it does not exist.
 
     Raises:
-        TimeoutError: an object is left after a minute and a half; the text names what blocks it.
+        TimeoutError: an object is left after 90 seconds; the message says what blocks it.
         InterruptedError: the user pressed Ctrl-C.
     """
     api.delete()
@@ -138,7 +138,7 @@ def stop_all(kubeconfig: str, namespace: str, context: Context) -> None:
 
 
 def _await_end(api: JobApi, context: Context, *, of_job: bool = True) -> None:
-    """Wait until the pods of a job are deleted, and by default the job itself."""
+    """Wait until a job's pods are deleted and, if `of_job` is set, the job itself."""
     what = f"the deletion of PyTorchJob {api.namespace}/{api.name}"
 
     def look() -> None:
@@ -158,7 +158,7 @@ def _pods_left(api: JobApi) -> list[Object]:
     pods, now = api.pods(), datetime.now(UTC)
     until = ((each, each["metadata"].get("deletionTimestamp")) for each in pods)
     if late := [pod for pod, end in until if end is not None and moment(end) < now]:
-        with suppress(ApiException, Unreachable):  # not every account may see nodes
+        with suppress(ApiException, Unreachable):  # not every account is allowed to read nodes
             for pod in on_lost_nodes(late, api.nodes()):
                 api.delete_pod(pod["metadata"]["name"], at_once=True)
     return pods

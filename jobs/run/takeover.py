@@ -1,4 +1,4 @@
-"""Read the inputs of runs that Slipway declared by manifest until November 2026. Pure."""
+"""Read states of runs from before November 2026, whose inputs contained the whole manifest."""
 
 import json
 from collections.abc import Mapping

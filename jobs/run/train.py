@@ -25,7 +25,7 @@ from jobs.run.retry import Attempt
 from jobs.run.submit import submit
 
 _RETURN_SECONDS = 120.0
-"""Time for the operator's webhook to come back in a cluster that lost a node."""
+"""Time for the operator's webhook to become available again after the cluster lost a node."""
 _REFUSALS = frozenset({400, 403, 404, 413, 422})
 
 
@@ -39,12 +39,14 @@ class Training:
     logs: Archive
     context: Context
     cost: TrainingCost | None = None  # of its nodes, if known
-    pulls: RefusedPulls | None = None  # refused image pulls that may still be admitted
+    pulls: RefusedPulls | None = None  # image pulls that were refused but may still be authorised
     takes_ended: bool = False  # whether to adopt a job that has ended, after a killed wait
     clock: Callable[[], float] = time.monotonic  # of `Wait`
 
     def to_the_end(self) -> RunResult:
-        """Submit the job and wait, as often as its retries allow; a refusal is a result, too.
+        """Submit the job and wait for it, as often as its retries allow; return the last result.
+
+        A refusal by the API server is a result, too.
 
         Raises:
             ApiException: the API server failed to create the job.
@@ -85,7 +87,7 @@ class Training:
             self.context.warn(f"{attempt} {word}: {before[-1]['reason']}. Resubmitting")
 
     def _wait(self, live: Object, before: Sequence[Attempt], prefix: str) -> RunResult:
-        """Return the result of an attempt, and record it; its row begins with `prefix`."""
+        """Wait for an attempt, record its result, and return it; its row begins with `prefix`."""
         run_id, history, declared = str(run_of(live)), History(self.logs), self.submission.job
         self.logs.keep([run_id, *(each["run_id"] for each in before if "run_id" in each)])
         begun = str(live["metadata"].get("creationTimestamp"))

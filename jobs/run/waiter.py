@@ -1,7 +1,7 @@
 """The program in a waiter's pod: `python3 -m jobs.run.waiter NAMESPACE JOB` (`jobs.run.ledger`).
 
-It submits, waits, retries and evaluates the run as `up` does. After an interruption, the next pod
-resumes: it adopts the existing PyTorchJob, even if the job has since ended.
+It submits the run, waits, retries and evaluates it as `up` does. After an interruption, the next
+pod resumes: it adopts the existing PyTorchJob, even if the job has since ended.
 """
 
 import json
@@ -51,7 +51,7 @@ class _Notes(Silence):
 
 
 def main(namespace: str, job: str) -> None:
-    """Wait for a run, from inside the waiter's pod."""
+    """Wait for a run, in the waiter's pod."""
     signal.signal(signal.SIGTERM, lambda *_: os._exit(1))  # otherwise process 1 ignores it
     wait(Ledger(kube.inside(), namespace, job), Archive(Path("/work/runs")))
 

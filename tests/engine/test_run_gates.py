@@ -23,7 +23,7 @@ def test_a_gate_that_was_missed_passes_once_it_is_lowered_and_nothing_is_trained
 
     said = job_stack.refused("up", **both({"minAccuracy": 0.97}, {"minAccuracy": 0.9}))
     words = "an accuracy of 0.96, which is 0.01 less than its `minAccuracy` 0.97"
-    assert f"job {missing} succeeded, but missed: {words}" in said
+    assert f"job {missing} succeeded, but did not meet a limit: {words}" in said
     assert f"job {passing} succeeded, but" not in said
     assert "Traceback" not in said
     results = [job_stack.output(name) for name in (missing, passing)]

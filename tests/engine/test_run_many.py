@@ -398,7 +398,9 @@ def test_an_artifact_is_handed_over_and_only_another_one_trains_again(
 def test_a_preview_says_that_it_depends_on_the_artifact_whether_a_job_trains_again(
     many: Many, preview: Outcome
 ) -> None:
-    assert "trains again if the jobs before it leave different inputs" in preview.text, preview
+    assert "trains again if the jobs that it depends on produce different inputs" in preview.text, (
+        preview
+    )
     assert "artifacts" in preview.diff(many.name("show-other")), preview
     assert preview.diff(many.name("show-moved")) == {}, preview
 

@@ -57,7 +57,7 @@ def test_a_preview_shows_the_job_and_what_it_needs_and_that_the_api_server_admit
     [message], [beside] = (_told(preview, name) for name in new)
     first, _, rest = message.partition("\n")
     needs = "needs 4 pods with 0.4 cores, 4 GiB in total"
-    assert first == f"{needs}; ends after at most 10 min; the API server admits it"
+    assert first == f"{needs}; runs for at most 10 min; the API server admits it"
     shown = yaml.safe_load(rest[rest.index("apiVersion:") :])
     assert [*shown] == ["apiVersion", "kind", "metadata", "spec"]
     assert shown["metadata"]["name"] == job_name
@@ -84,7 +84,7 @@ def test_a_preview_of_a_replacement_shows_everything_and_of_a_label_one_line(
     words, shown = _told(preview, larger)
     assert words.strip() == "trains again: memory 128Mi → 256Mi"
     assert shown.startswith(
-        "needs 1 pod with 0.1 cores, 256 MiB; ends after at most 10 min; the API server admits it\n"
+        "needs 1 pod with 0.1 cores, 256 MiB; runs for at most 10 min; the API server admits it\n"
     )
     assert [jobs.uids(name) for name in there] == uids
 
@@ -140,7 +140,7 @@ def no_cluster(spare_stack: LiveStack) -> LiveStack:
 def test_make_preview_shows_every_job_before_there_is_a_cluster(no_cluster: LiveStack) -> None:
     """`make preview` without a cluster shows every job's needs."""
     said = no_cluster.run("make preview JOB=mnist-gloo").output
-    assert "needs 4 pods with 1.6 cores, 3 GiB in total; ends after at most 24 h; not val" in said
+    assert "needs 4 pods with 1.6 cores, 3 GiB in total; runs for at most 24 h; not val" in said
     assert re.search(r"the cluster has 1 node with [\d.]+ cores, [\d.]+ GiB for jobs", said)
     begin = said.index("apiVersion: kubeflow.org/v1")
     assert "kind: PyTorchJob" in said[begin:]

@@ -170,7 +170,7 @@ def test_a_run_ends_at_its_timeout_and_nothing_of_it_goes_on(
 ) -> None:
     """A deadline ends the run and all of it."""
     said = runs.train_in_vain(job_name, **python(trainer, SLEEPING, "600", timeout=8))
-    assert f"job {job_name} ended TimedOut: not done after 8 s" in said
+    assert f"job {job_name} ended TimedOut: unfinished after 8 s" in said
     assert runs.output(job_name)["state"] == "TimedOut"
     await_true(lambda: jobs.items("pods", job_name) == [])
 

@@ -27,7 +27,7 @@ def _declared(trainer: str, **fields: Any) -> dict[str, Any]:
         (
             {"maxTimeToAccuracy": 40},
             {"maxTimeToAccuracy": 40.25},
-            "a time to its goal of 40.25 s, which is 0.25 s more than its `maxTimeToAccuracy` 40",
+            "a time-to-goal of 40.25 s, which is 0.25 s more than its `maxTimeToAccuracy` 40",
         ),
     ],
     ids=["minAccuracy by 0.01", "maxTimeToAccuracy by 0.25"],
@@ -42,7 +42,7 @@ def test_a_gate_that_was_missed_passes_once_it_is_lowered(
     trainer: str,
 ) -> None:
     said = runs.train_in_vain(job_name, **_declared(trainer, **missed))
-    assert f"job {job_name} succeeded, but missed: {words}" in said
+    assert f"job {job_name} succeeded, but did not meet a limit: {words}" in said
     result, uids = runs.output(job_name), jobs.uids(job_name)
     assert (result["state"], result["accuracy"]) == ("Succeeded", 0.96)
 
@@ -65,14 +65,14 @@ def test_every_gate_judges_the_result_that_there_is(
     assert "0.005 less than its `minAccuracy` 0.965" in raised
 
     short = runs.train_in_vain(job_name, **_declared(trainer, maxDuration=0.5))
-    assert f"job {job_name} succeeded, but missed: a duration of" in short
+    assert f"job {job_name} succeeded, but did not meet a limit: a duration of" in short
     assert "s more than its `maxDuration` 0.5" in short
     longer = _declared(trainer, maxDuration=result["duration_seconds"])
     assert runs.train(job_name, **longer).steps == {"Gate": "create"}
 
     gates = {"minAccuracy": 0.97, "maxDuration": 0.5, "maxTimeToAccuracy": 40}
     every = runs.train_in_vain(job_name, **_declared(trainer, **gates))
-    assert "missed 3 limits" in every
+    assert "did not meet 3 limits" in every
     for gate in gates:
         assert f"its `{gate}`" in every
 

@@ -180,7 +180,7 @@ def test_sigterm_is_answered_with_a_checkpoint_after_the_step_at_hand(
     stopped = replace(_MNIST, signal=signal.SIGTERM, steps=20)
     ranks = image.train(tmp_path, _MNIST, stopped, args=_SMALL, env=rare)
     assert ranks[1].code == 128 + signal.SIGTERM, ranks[1].errors
-    assert ranks[1].message["error"] == "ended by SIGTERM"
+    assert ranks[1].message["error"] == "terminated by SIGTERM"
     [kept] = ranks[0].of("checkpoint")
     assert kept["step"] >= 20
     ended = _straight(image, tmp_path, _MNIST, _MNIST)
@@ -228,5 +228,5 @@ def test_a_state_that_could_not_be_read_again_is_refused_when_it_is_saved(
     script = Rank(args=("--bad",), program=("/out/scripts/saving.py",))
     [rank] = image.train(tmp_path, script, env=_JOBS_OWN)
     assert rank.code == 1
-    assert "a checkpoint may contain only tensors, numbers, text" in rank.errors
+    assert "a checkpoint can contain only tensors, numbers, strings" in rank.errors
     assert not list((tmp_path / "checkpoints").iterdir())

@@ -47,7 +47,7 @@ def test_sigterm_ends_a_rank_at_once_also_while_it_waits_for_others(
     plan = (Rank(signal=signal.SIGTERM, delay=2), Rank(signal=signal.SIGSTOP))
     [rank] = image.train(tmp_path, *plan, args=_LONG)
     assert rank.code == 143
-    assert rank.message["error"] == "ended by SIGTERM"
+    assert rank.message["error"] == "terminated by SIGTERM"
     assert rank.of("terminated")
     assert rank.signalled is not None
     assert rank.seconds - rank.signalled < _SECONDS_TO_NOTICE

@@ -210,7 +210,7 @@ def test_sigterm_ends_every_process_of_the_pod(pods: Pods) -> None:
     assert pod.code == 128 + signal.SIGTERM
     assert pod.seconds < _SECONDS_TO_NOTICE
     assert pod.out.count('"event": "terminated"') == 2
-    assert "was ended by SIGTERM" in pod.message["error"]
+    assert "was terminated by SIGTERM" in pod.message["error"]
 
 
 def test_files_of_all_processes_are_copied_out_also_after_a_failure(pods: Pods) -> None:

@@ -1,12 +1,12 @@
-"""Hooks in every Python process in this image: they record failures, stacks and data sets.
+"""Hooks in every Python process in this image: they record errors, stack traces and data sets.
 
-The exception that ends a process is recorded, with the user's line: `slipway.uncaught`. The audit
-event precedes sys.excepthook, so a program may set its own hook.
+An uncaught exception is recorded, with the line in the user's code that raised it:
+`slipway.uncaught`. The audit event comes before sys.excepthook, so programs can set their own hook.
 
-On SIGTERM, a process writes its stacks to standard error, so that a hanging rank's log ends with
-them, where jobs/ finds them; on another signal, it shows them and goes on (as
-`slipway_trainer.inside` expects). If a process opens files from the data set that replaces CIFAR-10
-in the image, with torchvision, pickle or other Python code, its result has that data set's name.
+On SIGTERM, a process writes its stack traces to standard error, so that jobs/ finds them at the end
+of a hanging rank's log. On the signal that `slipway_trainer.inside` sends, it writes them to a file
+and continues. If a process reads the data set that replaces CIFAR-10 in the image, with
+torchvision, pickle or other Python code, its result names that data set.
 """
 
 import builtins
@@ -15,7 +15,7 @@ import os
 import signal
 import sys
 
-# By descriptor, as a program may replace sys.stderr. With `chain`, the process then ends as usual.
+# By descriptor, as a program may replace sys.stderr. With `chain`, the process then exits as usual.
 faulthandler.register(signal.SIGTERM, file=2, all_threads=True, chain=True)
 try:
     # Programs may use SIGUSR1 themselves. The file is in memory and anonymous.
@@ -33,7 +33,7 @@ _to_watch = ["torch.autograd"] if "SLIPWAY_MESSAGE_DIR" in os.environ else []
 
 
 def _record(error: BaseException | None, text: str = "") -> None:
-    """Record the error that ends this process; errors here must not fail the program."""
+    """Record the error that terminates this process; ignore errors while recording it."""
     try:
         from slipway import uncaught  # noqa: PLC0415 - a program that succeeds does not need it
 
@@ -43,10 +43,10 @@ def _record(error: BaseException | None, text: str = "") -> None:
 
 
 def _exit(status: object = None, /) -> None:
-    """End the program like sys.exit, for which Python raises no audit event.
+    """Record the error, if any, and exit like sys.exit, for which Python raises no audit event.
 
-    A text is recorded as its error, and so is an exception that the caller is handling: wrappers
-    such as Hydra's print it and exit.
+    The error is a string passed as `status`, or an exception that the caller is handling: wrappers
+    such as Hydra's print the exception and exit.
     """
     error = sys.exc_info()[1]
     trace = None if error is None else error.__traceback__
@@ -72,7 +72,7 @@ def _see(event: str, arguments: tuple[object, ...]) -> None:
 
 
 def _await_training(autograd: object) -> None:
-    """Let `slipway.worlds` start watching at the first backward pass."""
+    """Make `slipway.worlds` start watching this process at its first backward pass."""
     run = getattr(autograd, _BACKWARD)
 
     def first(*arguments: object, **options: object) -> object:

@@ -21,8 +21,8 @@ _DIGITS = 16
 class Store:
     """The checkpoints in a directory; only the last `keep` are kept.
 
-    A checkpoint in the background needs CPU memory for a copy of the state. A thread writes one
-    checkpoint at a time; an error becomes a warning event.
+    Writing a checkpoint in the background needs CPU memory for a copy of the state. A thread writes
+    one checkpoint at a time; an error there becomes a warning event.
     """
 
     directory: Path
@@ -40,7 +40,10 @@ class Store:
         return sorted(self.directory.glob("step-*.pt"))
 
     def write(self, state: Mapping[str, Any], step: int) -> Path:
-        """Write a state atomically; `ValueError` unless it holds only tensors and plain values."""
+        """Write a state atomically, remove old checkpoints, and return the new file.
+
+        Raises `ValueError` if the state contains anything but tensors and plain values.
+        """
         import torch  # noqa: PLC0415 - the package also works without torch
 
         begun = time.monotonic()
@@ -57,7 +60,7 @@ class Store:
         except Exception as error:
             part.unlink()
             raise ValueError(
-                "a checkpoint may contain only tensors, numbers, text, and lists and maps of them, "
+                "a checkpoint can contain only tensors, numbers, strings, lists and dicts of them, "
                 f"since loading a file must not run code: {error}"
             ) from error
         path = part.replace(self.directory / f"step-{step:09}.{sha256_of(part)[:_DIGITS]}.pt")
@@ -74,7 +77,10 @@ class Store:
         return path
 
     def newest(self) -> dict[str, Any] | None:
-        """Return the newest valid state; None if no files exist, `ValueError` if none is valid."""
+        """Return the newest valid state, or None if there are no checkpoints.
+
+        Raises `ValueError` if there are checkpoints, but none is valid.
+        """
         import torch  # noqa: PLC0415 - as above
 
         files = self.files()
@@ -97,14 +103,17 @@ class Store:
         return time.monotonic() >= self.written + self.every
 
     def write_if_due(self, state: Callable[[], Mapping[str, Any]], step: int) -> None:
-        """Write what `state` returns if it is due after `step` steps and no write is running."""
+        """Write the state that `state()` returns, if a checkpoint is due and none is being written.
+
+        `step` is the number of steps that the state results from.
+        """
         is_busy = self._thread is not None and self._thread.is_alive()
         if not is_busy and self.due(step):
             self.written = time.monotonic()
             self.write_beside(state(), step)
 
     def write_beside(self, state: Mapping[str, Any], step: int) -> None:
-        """Copy the state after `step` steps, and write it in a thread after the previous write."""
+        """Copy the state after `step` steps, and write the copy in a background thread."""
         self.settle()
         taken = _copied(state)
         # Not a daemon thread, so that the program waits for it before exiting.
@@ -121,11 +130,11 @@ class Store:
             self.write(state, step)
         except (OSError, ValueError) as error:
             # Training must not fail because of a checkpoint.
-            self.events.emit("warning", warning=f"no checkpoint for step {step}: {error}")
+            self.events.emit("warning", warning=f"step {step}'s checkpoint not written: {error}")
 
 
 def _copied(value: Any) -> Any:
-    """Return a copy that later steps don't change, with tensors on the CPU."""
+    """Return a copy of `value` that later steps don't change, with its tensors on the CPU."""
     if hasattr(value, "detach"):
         return value.detach().to("cpu", copy=True)
     if isinstance(value, Mapping):

@@ -41,20 +41,21 @@ stopping = threading.Event()
 
 
 def own_store(events: Events) -> Store | None:
-    """Return this job's store, or None if it has none; `ValueError` for an invalid interval."""
+    """Return the job's checkpoint store, if it has one; `ValueError` for an invalid interval."""
     if (directory := os.environ.get("SLIPWAY_CHECKPOINT_DIR")) is None:
         return None
     keep = int(os.environ.get("SLIPWAY_CHECKPOINT_KEEP", str(KEPT)))
     every = os.environ.get("SLIPWAY_CHECKPOINT_EVERY", "600 s")
     if (match := re.fullmatch(r"([1-9]\d*) ?(steps|s)", every)) is None:
-        raise ValueError(f"{every} is not allowed; valid values: '500 steps', '600 s' and so on")
+        raise ValueError(f"{every} is not allowed; use a value such as '500 steps' or '600 s'")
     return Store(Path(directory), int(match[1]), match[2] == "steps", events, keep)
 
 
 def latest() -> dict[str, Any] | None:
-    """Return the last saved state, with its step number as `step`, on every rank; or None.
+    """Return the last saved state, including its step number, `step`, or None if there is none.
 
-    Tensors are on the CPU. Call it before the first step, after which rank 0 may write.
+    Call this on every rank, and before the first step, since rank 0 may write a checkpoint after
+    that. Tensors are on the CPU.
 
     Raises:
         ValueError: there are checkpoints, but all were changed or truncated.
@@ -69,8 +70,8 @@ def latest() -> dict[str, Any] | None:
 def due(step: int) -> bool:
     """Return whether to call `save` now, after `step` steps.
 
-    If the interval is in steps, all ranks get the same answer; otherwise, only rank 0 gets True.
-    After SIGTERM, rank 0 also gets True; `save` then ends the program.
+    If the interval is in steps, the result is the same on all ranks; otherwise, only rank 0 gets
+    True. Rank 0 also gets True after SIGTERM; `save` then exits the program.
     """
     if (store := _store()) is None:
         return False
@@ -88,14 +89,14 @@ def save(state: Mapping[str, Any], *, step: int, wait: bool = True) -> Path | No
     training, all ranks have the same state.
 
     Args:
-        state: Tensors, numbers, text, and lists and maps of them, such as state_dicts.
+        state: Tensors, numbers, strings, and lists and dicts of them, such as state_dicts.
         step: The number of steps taken, which is added to the state as `step`.
         wait: If False, return None once the state is copied, and write the file in the background;
             an error is then a warning.
 
     Raises:
         ValueError: the state contains other values.
-        OSError: it can't be written.
+        OSError: the file can't be written.
         SystemExit: after SIGTERM, once the checkpoint is written.
     """
     if (store := _store()) is None or own_rank() != 0:
@@ -114,12 +115,12 @@ def save(state: Mapping[str, Any], *, step: int, wait: bool = True) -> Path | No
 
 @cache
 def _store() -> Store | None:
-    """Return this process's only store, which tracks the time of the last write."""
+    """Return this process's single store object, which remembers the time of the last write."""
     return own_store(Events(own_rank()))
 
 
 def _notice_sigterm() -> None:
-    """From now on, handle SIGTERM at the next step; works only in the main thread."""
+    """Make SIGTERM take effect only at the next step; does nothing outside the main thread."""
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         return  # the program set its own handler, or this one is already set

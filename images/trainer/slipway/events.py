@@ -14,7 +14,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 SPOOL_BYTES = 256 * 2**20
-"""Maximum size of the file of events to track: a pod that fills its disk would be evicted."""
+"""Maximum size, in bytes, of the file that passes events to tracking: a full disk evicts a pod."""
 _DEEPEST = 32
 _JSON = json.JSONDecoder(parse_int=lambda each: int(each) if len(each) < 16 else float(each))
 Work = TypeVar("Work", bound=Callable[..., None])
@@ -27,7 +27,7 @@ def own_rank(environment: Mapping[str, str] = os.environ) -> int:
 
 
 def own_index(environment: Mapping[str, str] = os.environ) -> int:
-    """Return this worker's index, from the variable or the pod's name; otherwise 0."""
+    """Return an elastic worker's index, from its environment or the pod's name, or else 0."""
     pod = re.search(r"-worker-(\d+)$", environment.get("HOSTNAME", ""))
     index = environment.get("SLIPWAY_ELASTIC_INDEX", pod[1] if pod is not None else "0")
     return int(index) if index.isdecimal() else 0
@@ -52,13 +52,13 @@ class Events:
 
 
 def reported(line: str) -> dict[str, Any]:
-    """Return the event at the end of a line, perhaps after a progress bar; empty if none."""
+    """Return the event in a line, where a progress bar may precede it, or an empty map."""
     begins = line.find('{"event": ')
     return json_map(line) or (json_map(line[begins:]) if begins > 0 else {})
 
 
 def json_map(text: str) -> dict[str, Any]:
-    """Return the map in a JSON text, or an empty one for other text or if it is nested too deeply.
+    """Return the JSON object in `text`, or an empty map if it is invalid or nested too deeply.
 
     Integers with more than 15 digits become floats; lone surrogates, as in file names, are escaped.
     """
@@ -96,7 +96,7 @@ def append(spool: str | os.PathLike[str], line: str) -> None:
 
 
 def harmless(work: Work) -> Work:
-    """Wrap `work` so that it writes a warning to standard error instead of raising."""
+    """Wrap `work` so that it writes a warning to standard error instead of raising an exception."""
 
     @wraps(work)
     def guarded(*args: Any, **options: Any) -> None:
@@ -109,6 +109,6 @@ def harmless(work: Work) -> Work:
 
 
 def warn(text: str) -> None:
-    """Write a warning to standard error, if there is one."""
+    """Write a warning to standard error, unless that is closed."""
     with suppress(AttributeError, OSError, ValueError):
         print(f"slipway: {text}; training continues", file=sys.stderr, flush=True)

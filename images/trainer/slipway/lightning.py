@@ -2,7 +2,7 @@
 
     trainer = lightning.Trainer(logger=SlipwayLogger(), …)
 
-The result contains the last value of each metric passed to `self.log`, and its values by epoch.
+The result contains the last value of each metric passed to `self.log`, and its value in each epoch.
 Checkpoints go to SLIPWAY_OUTPUT_DIR, which the job keeps. Supports Lightning 2.6's Logger.
 https://lightning.ai/docs/pytorch/2.6.0/extensions/logging.html
 """
@@ -26,7 +26,7 @@ class SlipwayLogger(Logger):  # type: ignore[misc]  # only the program's image h
     """Passes logged metrics on to `slipway`, on rank 0."""
 
     name = version = ""
-    """Subfolders of `save_dir` for checkpoints; there are none."""
+    """Names of subfolders in `save_dir` for checkpoints; empty, since no subfolders are used."""
 
     @property
     def save_dir(self) -> str | None:

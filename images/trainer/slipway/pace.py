@@ -1,4 +1,4 @@
-"""Report a rank's own time in a step, which reveals the slowest rank in a run.
+"""Report how long a rank itself works in each step, which reveals the slowest rank in a run.
 
 Ranks that train together take the same time per step: fast ranks wait for the others in the
 backward pass, where gradients are exchanged. So only the time outside the backward pass counts.
@@ -21,12 +21,12 @@ OWN = frozenset({"data", "compute"})
 
 
 class Pace:
-    """This rank's latest steps."""
+    """The times that this rank's latest steps took, split into parts."""
 
     _clock = staticmethod(time.perf_counter)
 
     def __init__(self, events: Events, loader: Any, on_gpu: bool) -> None:
-        """Start measuring; `loader` is the module torch.utils.data.dataloader."""
+        """Start measuring steps; `loader` is the module torch.utils.data.dataloader."""
         self._events, self._on_gpu = events, on_gpu  # GPU work is asynchronous
         self._latest: deque[dict[str, float]] = deque(maxlen=STEPS)
         self._since = self._reported = self._clock()
@@ -43,7 +43,7 @@ class Pace:
         loader._BaseDataLoaderIter.__next__ = fetched
 
     def backward(self, run: Callable[[], Any]) -> Any:
-        """Run and time a backward pass, which may be nested, and return its value."""
+        """Run and time a backward pass, which may be inside another, and return its result."""
         began, self._depth = self._clock(), self._depth + 1
         try:
             return run()
@@ -53,7 +53,7 @@ class Pace:
                 self._backward += self._clock() - began
 
     def step(self) -> None:
-        """Record that a step ended; after enough steps, report the median time of each part."""
+        """Record the end of a step; after enough steps, report the median time for each part."""
         now, self._count = self._clock(), self._count + 1
         rest, more = now - self._since - self._data, self._backward
         others = {"rest": rest} if self._on_gpu else {"compute": rest - more, "backward": more}

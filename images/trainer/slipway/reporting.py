@@ -30,10 +30,11 @@ def log(epoch: int | None = None, step: int | None = None, **numbers: Any) -> No
     """Report current metrics, and keep them for `finish`.
 
     Args:
-        epoch: Counted from 1. If set, the metrics are also in the result's history by epoch; a
-            repeated report for an epoch replaces the earlier one.
-        step: Counted in any way.
-        numbers: By name. Tensors with a single element count as numbers; other values are ignored.
+        epoch: Counted from 1. If set, the metrics are also in the result's history by epoch, where
+            a later report for the same epoch replaces an earlier one.
+        step: The current step, however you count steps.
+        numbers: Metrics, as keyword arguments. One-element tensors count as numbers; other values
+            are ignored.
     """
     metrics = _add(numbers, epoch)
     Events(own_rank()).emit("metrics", **_present(epoch=epoch, step=step), metrics=metrics)
@@ -47,9 +48,9 @@ def finish(*, dataset: str | None = None, samples_seen: int | None = None, **num
 
     Args:
         dataset: The training data set, for a `minAccuracy` that depends on it.
-        samples_seen: The number of training samples on this rank; the result has all ranks' total.
-        numbers: By name, as in `log`. `accuracy`, `top5_accuracy` and `loss` are fields in the
-            result, others are in its `metrics`.
+        samples_seen: The number of training samples on this rank; the result contains the total.
+        numbers: Metrics, as for `log`. `accuracy`, `top5_accuracy` and `loss` become fields in the
+            result; others are in its `metrics`.
     """
     _add(numbers)
     atexit.unregister(_finish_at_exit)
@@ -60,14 +61,14 @@ def finish(*, dataset: str | None = None, samples_seen: int | None = None, **num
 @atexit.register
 @harmless
 def _finish_at_exit() -> None:
-    """Store the result if the program did not call `finish`; its own message has precedence."""
+    """Store the result if the program did not call `finish`; values it wrote itself are kept."""
     if _latest and not hasattr(sys, "last_value"):
         left = termination.read(termination.place())
         termination.leave({"rank": own_rank(), **logged(), **left})
 
 
 def _add(values: Mapping[str, Any], epoch: int | None = None) -> dict[str, float]:
-    """Record values, including by `epoch` if set, and return the numbers among them."""
+    """Record the numbers among `values`, also by epoch if that is set, and return them."""
     valid = numbers(values)
     _latest.update(valid)
     for name, value in valid.items() if epoch is not None else ():

@@ -1,8 +1,8 @@
 """A rank's termination message.
 
-The kubelet copies up to 4096 bytes from a container's /dev/termination-log into the pod's status. A
-longer message is in the log in full, as a `summary` event, which `make up` reads if the message
-contains `cut`, the list of its shortened fields.
+The kubelet copies up to 4096 bytes from a container's /dev/termination-log into the pod's status.
+If a message is longer, fields are shortened, and `cut` lists them. `make up` then reads the full
+message from the log, where it is a `summary` event.
 https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/
 """
 
@@ -19,9 +19,9 @@ from slipway.events import Events, json_map, own_rank
 
 LIMIT_BYTES = 4096
 _LARGEST = 4 * 2**20
-"""Maximum number of bytes read from a message, to save the program's memory."""
+"""Maximum number of bytes to read from a message, which limits memory use."""
 _stand_in: dict[str, str] = {}
-"""As `dataset`, the name of a replacement data set that this process has read."""
+"""Has the key `dataset`, with a replacement data set's name, once this process has read it."""
 
 
 def leave(message: dict[str, Any]) -> None:
@@ -37,14 +37,15 @@ def leave(message: dict[str, Any]) -> None:
 
 
 def corrected(message: dict[str, Any]) -> dict[str, Any]:
-    """Return `message` with the replacement data set's name, if one was read."""
+    """Return `message`, with the replacement data set's name if this process has read it."""
     return {**message, **_stand_in}
 
 
 def place() -> Path | None:
-    """Return the file for this process's message; None outside a pod, for example.
+    """Return the file for this process's message, or None if it has none, as outside a pod.
 
-    Under a launcher, it is in SLIPWAY_MESSAGE_DIR; otherwise, the first rank uses the container's.
+    Under Slipway's launcher, the file is in SLIPWAY_MESSAGE_DIR. Otherwise, a pod's first rank uses
+    the container's file.
     """
     if directory := os.environ.get("SLIPWAY_MESSAGE_DIR"):
         return Path(directory, f"{own_rank()}.json")
@@ -58,7 +59,7 @@ def container_log() -> Path | None:
 
 
 def read(path: Path | None, limit: int = _LARGEST) -> dict[str, Any]:
-    """Return the message in `path`; empty if it is not a JSON object of up to `limit` bytes."""
+    """Return the message in `path`, or an empty map if it is invalid or exceeds `limit` bytes."""
     if path is None:
         return {}
     try:
@@ -71,8 +72,8 @@ def read(path: Path | None, limit: int = _LARGEST) -> dict[str, Any]:
 def fit(message: dict[str, Any]) -> dict[str, Any]:
     """Return `message`, shortened so that its JSON is at most LIMIT_BYTES long.
 
-    The longest field loses a tenth at a time, its least important part first. `cut` lists the
-    shortened fields, except after a failure, whose traceback is in the log.
+    The longest field is shortened by a tenth at a time, starting with its least important part.
+    `cut` lists the shortened fields, except after a failure, whose traceback is in the log.
     """
     left, cut = dict(message), set[str]()
 
@@ -92,7 +93,7 @@ def fit(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shorter(value: Any, *, keeps_end: bool) -> Any:
-    """Return nine tenths of `value`; None if part of it would be meaningless."""
+    """Return `value` shortened by a tenth, or None if a part of it would be meaningless."""
     if not isinstance(value, (dict, list, str)):
         return None
     most = len(value) * 9 // 10
@@ -107,13 +108,13 @@ def _shorter(value: Any, *, keeps_end: bool) -> Any:
 
 
 def about(root: str | Path) -> dict[str, Any]:
-    """Return the description in the directory's DATASET file, or an empty map."""
+    """Return the description in the DATASET file in `root`, or an empty map if there is none."""
     file = Path(root, "DATASET")
     return json_map(file.read_text()) if file.is_file() else {}
 
 
 def name_stand_in(root: str | Path) -> None:
-    """Add the name of the data set that replaces CIFAR-10 in `root` to all messages."""
+    """Put the name of the data set that replaces CIFAR-10 in `root` into all later messages."""
     name = about(root)["name"]
     if name != "cifar10" and not _stand_in:
         print(f"{root} contains {name} instead of CIFAR-10", file=sys.stderr, flush=True)
@@ -122,7 +123,7 @@ def name_stand_in(root: str | Path) -> None:
 
 
 def _correct() -> None:
-    """Add the data set's name to the program's message, when the process exits."""
+    """When the process exits, put the replacement data set's name into the program's message."""
     if hasattr(sys, "last_value"):
         return  # it failed, and its traceback is more important
     path = place()

@@ -2,8 +2,8 @@
 
     trainer = transformers.Trainer(…, callbacks=[SlipwayCallback()])
 
-The result contains the last value of each metric that the Trainer logs, and its values by epoch:
-the training `loss`, `eval_loss` and, from `compute_metrics`, `eval_accuracy` and others.
+The result contains the last value of each metric that the Trainer logs, and its value in each
+epoch: the training `loss`, `eval_loss` and, from `compute_metrics`, `eval_accuracy` and others.
 Supports Transformers 4.56 to 5.24.
 https://huggingface.co/docs/transformers/v5.24.0/main_classes/callback
 """

@@ -1,7 +1,7 @@
-"""Record why a process ends: the uncaught exception, and the user's line that raised it.
+"""Record why a process failed: the uncaught exception, and the line of user code that raised it.
 
-`sitecustomize.py` calls this in every Python process in the trainer image with the exception
-itself, so other output can't hide it. As a last resort, `in_text` reads a printed traceback.
+`sitecustomize.py` calls `record` with the exception itself, in every Python process in the trainer
+image, so other output can't hide it. As a last resort, `in_text` reads a printed traceback.
 """
 
 from __future__ import annotations
@@ -46,18 +46,19 @@ _OWN = re.compile(
 _OF_A_CHILD = re.compile(
     r"\w*(RemoteTraceback:|: Caught \w+ in .+\nOriginal Traceback|: -- Process \d+ terminated)"
 )
-"""Matches errors from a pool, a DataLoader or mp.spawn whose text is a child's traceback."""
+"""Matches errors from a pool, a DataLoader or mp.spawn that quote a child process's traceback."""
 _ON_BEHALF = re.compile("CalledProcessError|ChildFailedError|Process(Exited|Raised)Exception")
-"""Matches errors about another process that failed; that process has a better record."""
+"""Matches errors that only report another process's failure; that process's record is better."""
 # These also match a container's traceback that is read on another machine.
 _LIBRARIES = re.compile(r"^<|/(site|dist)-packages/|/lib/python3[.\d]*/|/torch/|^/opt/slipway/")
 _OURS = (f"{Path(os.__file__).parent}/", f"{Path(__file__).resolve().parents[1]}/")
 
 
 def record(error: BaseException | None, text: str = "") -> None:
-    """Write `described` for the launcher or the kubelet, except for errors in other threads.
+    """Write details about an error to a file for the launcher or the kubelet.
 
-    If several processes share a file, the one that failed by itself counts.
+    Errors in threads other than the main thread are ignored. If several processes share the file,
+    a process that failed by itself has precedence over one that lost a peer.
     """
     is_agent = "/slipway_trainer/agent/" in str(getattr(sys.modules["__main__"], "__file__", ""))
     if is_agent or threading.current_thread() is not threading.main_thread():
@@ -86,8 +87,8 @@ def record(error: BaseException | None, text: str = "") -> None:
 def described(error: BaseException | None, text: str = "") -> dict[str, Any]:
     """Return details about an exception, or about the `text` that a program exited with.
 
-    `error` is its type and message, `at` the innermost line in the user's own files, `causes` its
-    causes, and `from` shows whether it reports a lost peer or comes from the program.
+    `error` is its type and message, `at` the innermost line in the user's own files, and `causes`
+    lists the exceptions that caused it. `from` is PEER if it reports a lost peer, else PROGRAM.
     """
     chain = _chain(error)
     texts = [in_text(_text(each)) if _OF_A_CHILD.match(_named(each)) else None for each in chain]
@@ -115,14 +116,17 @@ def described(error: BaseException | None, text: str = "") -> dict[str, Any]:
 
 
 def relevant(text: str) -> str:
-    """Return the end of a process's output, without handled tracebacks and borders."""
+    """Return the tail of a process's output, without borders and tracebacks of non-fatal errors."""
     text = _RANK.sub("", text[-_LONGEST_TRACE:])
     text = _BORDER.sub("", text) if "Exception Group Traceback" in text else text
     return _ENDS_NOTHING.sub("", text)
 
 
 def in_text(text: str) -> dict[str, Any] | None:
-    """Return the last traceback in a process's output, as `described` does, or None."""
+    """Return details, as `described` does, about the last traceback in a process's output, if any.
+
+    Handles output from processes without `sitecustomize.py`.
+    """
     if (trace := _LAST_TRACE.match(relevant(text))) is None:
         return None
     error = trace[1].splitlines()[-1].rstrip()
@@ -134,7 +138,10 @@ def in_text(text: str) -> dict[str, Any] | None:
 
 
 def _is_peers(error: BaseException | None, depth: int = 0) -> bool:
-    """Return whether an exception, or its cause, reports a lost peer; in a group, all must."""
+    """Return whether an exception, or its cause, reports a lost peer.
+
+    An exception group does so if all its exceptions do.
+    """
     if error is None or depth > _MOST_CAUSES:
         return False
     if grouped := _grouped(error):
@@ -146,7 +153,7 @@ def _is_peers(error: BaseException | None, depth: int = 0) -> bool:
 
 
 def _reports_a_peer(names: list[str], text: str, frames: list[tuple[str, int]]) -> bool:
-    """Return whether an error in torch.distributed, gloo, NCCL or the store reports a peer."""
+    """Return whether an error comes from torch.distributed or gloo, and so reports a lost peer."""
     if any(map(_OF_TORCH.fullmatch, names)):
         return _OWN.search(text) is None
     is_of_call = bool(frames) and "/torch/distributed/" in frames[-1][0]
@@ -155,7 +162,7 @@ def _reports_a_peer(names: list[str], text: str, frames: list[tuple[str, int]]) 
 
 
 def _chain(error: BaseException | None) -> list[BaseException]:
-    """Return an exception, the first one in its group, and their causes, outermost first."""
+    """Return an exception and its causes, outermost first; one exception stands for its group."""
     chain: list[BaseException] = []
     while error is not None and len(chain) <= _MOST_CAUSES:
         chain.append(error)

@@ -1,9 +1,9 @@
 """Record which ranks a process trains with, and detect ranks that train separately.
 
 `sitecustomize.py` calls `watch` at a process's first backward pass. A process group counts its
-operations, whoever calls them: the script, DDP's C++ code, FSDP, or a layer split over ranks.
-Operations between a backward pass and the end of the optimizer step, or the next pass, join the
-group's ranks. Barriers and metric reductions mostly come after the step.
+operations, whoever calls them: the script, DDP's C++ code, FSDP, or a layer split over ranks. If it
+counted any between a backward pass and the end of the optimizer step (or the next pass), its ranks
+train together. Other operations, such as barriers and metric reductions, mostly come after a step.
 """
 # ruff: noqa: SLF001 - torch has no public interface for this
 
@@ -23,7 +23,7 @@ from slipway.events import Events, own_rank
 from slipway.pace import Pace
 
 MET = -1
-"""Marks a record of ranks that communicated, but not between a backward pass and its step."""
+"""In a record: ranks communicated, but not between a backward pass and its optimizer step."""
 # Modules that join ranks in other ways; NCCL does not count messages between pipeline stages.
 _OTHERS = (
     "horovod",
@@ -35,7 +35,7 @@ _OTHERS = (
 
 
 def watch(autograd: Any) -> None:
-    """Watch each backward pass, unless this is not a rank, or other means may join ranks."""
+    """Watch each backward pass, unless this is a helper process, or ranks use RPC or similar."""
     rpc = sys.modules.get("torch.distributed.rpc.api")
     has_rpc = rpc is not None and getattr(rpc, "_is_current_rpc_agent_set", bool)()
     if not (multiprocessing.parent_process() or has_rpc or any(map(sys.modules.get, _OTHERS))):
@@ -43,7 +43,7 @@ def watch(autograd: Any) -> None:
 
 
 class _Watch:
-    """The operation counts of this process's groups, and the ranks that it trains with."""
+    """Counts of operations in this process's groups, and the ranks that the process trains with."""
 
     def __init__(self, autograd: Any) -> None:
         from torch import compiler, distributed  # noqa: PLC0415 - torch is loaded by now
@@ -81,7 +81,7 @@ class _Watch:
                 self._path.unlink(missing_ok=True)
 
     def _compare(self, optimizer: Any) -> None:
-        """Record the groups whose counts have grown since the last call."""
+        """Record the process groups that have run operations since the last call."""
         dist, before = self._dist, len(self._with)
         if optimizer is not None and MET in self._with:
             # A model that is split over ranks may communicate only in its forward pass.
@@ -107,7 +107,7 @@ class _Watch:
 
 
 def _pace(distributed: Any) -> Pace | None:
-    """Start measuring this rank's steps; None unless it trains with others."""
+    """Start measuring this rank's steps, and return the `Pace`; None if the rank trains alone."""
     loader = sys.modules.get("torch.utils.data.dataloader")
     is_one = distributed.is_available() and distributed.is_initialized()
     if loader is None or not is_one or distributed.get_world_size() < 2:
@@ -130,7 +130,7 @@ def _is_joined(note: Sequence[int]) -> bool:
 
 
 def apart(notes: Iterable[Sequence[int]]) -> dict[str, Any] | None:
-    """Summarize separate groups of training ranks, from all pods' records; None if all are joined.
+    """Summarize which ranks train separately, from all pods' records; None if all train together.
 
     Pods that report the same rank and world size are in separate worlds.
     """

@@ -363,7 +363,9 @@ def test_allowed_values_are_described_in_sentences() -> None:
     found = problems("mine", own)
     assert found["command"] == "[] is not allowed; it must be a list of at least 1 item"
     assert 'such as "1.10", or a map of secret, key' in found["env.A"]
-    assert found["build.context"].endswith("a path, relative to the stack's file, or absolute")
+    assert found["build.context"].endswith(
+        "a path, either absolute or relative to the stack's file"
+    )
 
 
 def test_what_the_command_line_writes_is_read() -> None:

@@ -311,7 +311,7 @@ def test_what_the_master_alone_says_is_named() -> None:
     container(document, "Master")["args"] = ["--rank0"]
     assert imported(document)[2][0] == (
         'spec.pytorchReplicaSpecs.Master.template.spec.containers[0].args ["--rank0"]: the Master '
-        "runs what the Workers run; `master` gives it other resources"
+        "runs the same program as the Workers; set its own resources in `master`"
     )
 
 

@@ -35,7 +35,7 @@ STALL_SECONDS = 60.0
 LIST = "artifacts.json"
 SUCCEEDED, _ENDED = "succeeded", ".slipway-ended"
 _CHUNK_BYTES = 8 * 2**20
-_COPIED = f"only readable files with plain UTF-8 names are copied, not folder links or {LIST}"
+_COPIED = f"only readable files with plain UTF-8 names are copied, no links to folders or {LIST}"
 _DUMP = "\n\nDebug source:"
 
 
@@ -44,7 +44,7 @@ class NotArrivedError(OSError):
 
 
 def store_of(url: str) -> "tuple[AbstractFileSystem, str]":
-    """Return the store for `url`, and the path in it; raises fsspec's errors."""
+    """Return the fsspec file system for `url`, and the path in it; raises fsspec's errors."""
     from fsspec import url_to_fs  # noqa: PLC0415 - takes 0.1 s, and most jobs copy nothing
 
     if (scheme := url.partition("://")[0]) in {"s3", "gs"}:
@@ -100,7 +100,7 @@ def sync(
 
 
 def sort(directory: Path) -> tuple[dict[str, Path], list[str]]:
-    """Return a directory's files by name, and the names of those that can't be copied."""
+    """Return a directory's files, keyed by relative path, and the paths that can't be copied."""
     files, others = dict[str, Path](), list[str]()
     for path in sorted(directory.rglob("*")):
         name = str(path.relative_to(directory))
@@ -131,7 +131,10 @@ def _verify(store: "AbstractFileSystem", target: str, sent: dict[str, Any]) -> N
 
 
 def copy(url: str, target: Path, stall_seconds: float = STALL_SECONDS) -> tuple[int, str]:
-    """Copy `url` to `target`; return its size and sha256. Raises `TimeoutError` if it stalls."""
+    """Copy the file at `url` to `target`; return its size in bytes and its sha256.
+
+    Raises `TimeoutError` if a read takes longer than `stall_seconds`.
+    """
     digest, size = sha256(), 0
     with time_limit(stall_seconds, "opening it"):
         store, path = store_of(url)
@@ -148,14 +151,17 @@ def copy(url: str, target: Path, stall_seconds: float = STALL_SECONDS) -> tuple[
 
 
 def reach(url: str, seconds: float = 30) -> None:
-    """Raise if the store for `url` is not responding; its own client may retry for minutes."""
+    """Raise `TimeoutError` unless the store for `url` responds within `seconds`.
+
+    Without this limit, a store's client may retry for minutes.
+    """
     with time_limit(seconds, f"reaching {url}"):
         store, root = store_of(url)
         store.exists(root)
 
 
 def exists(url: str) -> bool:
-    """Return whether there is a file at `url`; raises any other storage error."""
+    """Return whether there is a file at `url`; raises the storage client's errors."""
     store, path = store_of(url)
     try:
         store.info(path)  # fsspec's own `exists` returns False for any error
@@ -172,10 +178,10 @@ def write(url: str, text: str) -> None:
 
 
 def prune(url: str, run_id: str, succeeded: str | None, *, is_success: bool) -> list[str]:
-    """Remove the files of runs older than the one just copied to `url`, and return those runs' ids.
+    """Remove files in `url` from runs before `run_id`, and return the ids of those runs.
 
-    Files from the last run that `succeeded` are kept or, if that is None, from every run whose
-    program exited with 0. Later runs' files are also kept: ids begin with the submission time.
+    Files from the last successful run, `succeeded`, are kept; if it is None, those from every run
+    whose program exited with 0. Run ids begin with the submission time, so they are in order.
     """
     store, root = store_of(url)
     if is_success:
@@ -210,7 +216,7 @@ def remove_folders(url: str, is_old: Callable[[str], bool]) -> list[str]:
 
 @contextmanager
 def time_limit(seconds: float, what: str) -> Iterator[None]:
-    """Interrupt the body with a TimeoutError after `seconds`; works only in the main thread."""
+    """Raise `TimeoutError` in the `with` body after `seconds`; works only in the main thread."""
 
     def end(_number: int, _frame: object) -> None:
         raise TimeoutError(f"{what} did not finish within {seconds:.0f} seconds")

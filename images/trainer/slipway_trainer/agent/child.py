@@ -18,7 +18,7 @@ from slipway_trainer.agent.printed import METRICS, Lines, Search
 from slipway_trainer.agent.processes import LAST_BYTES
 
 _BAR_SECONDS = 1.0
-"""Interval for ending a progress bar's line, since a container's log shows only full lines."""
+"""How often to end a progress bar's line, as a container's log shows only complete lines."""
 received: set[int] = set()
 DEBUG = "SLIPWAY_DEBUG"
 """The rank that waits for a debugger: `make debug` forwards a port to its debugpy."""
@@ -26,10 +26,10 @@ _DEBUGPY = ["-m", "debugpy", "--listen", "127.0.0.1:5678", "--wait-for-client"]
 
 
 def wait_for(command: Sequence[str], scratch: Path, rank_0: str = "") -> tuple[int, str, int]:
-    """Run a command and forward signals to it; its message goes to `scratch`.
+    """Run a command, which writes its termination message to `scratch`, and forward signals to it.
 
-    If METRICS is set, output lines that begin with `rank_0` are searched for numbers. Returns the
-    exit code as a shell would, the end of standard error, and the process id.
+    If METRICS is set, output lines that begin with `rank_0` are searched for metrics. Returns the
+    exit code as a shell would, the tail of standard error, and the process ID.
     """
     early: list[int] = []
     child: subprocess.Popen[bytes] | None = None
@@ -68,7 +68,10 @@ def wait_for(command: Sequence[str], scratch: Path, rank_0: str = "") -> tuple[i
 
 
 def _pass_on(source: IO[bytes], sink: IO[bytes] | Lines, last: bytearray) -> None:
-    """Copy output as it arrives, keep its end in `last`, and end progress-bar lines each second."""
+    """Copy output to `sink` as it arrives, and keep its tail in `last`.
+
+    A newline is added to a progress bar's line once a second.
+    """
     is_bar, ended = False, time.monotonic()
     while True:
         left = max(0.0, ended + _BAR_SECONDS - time.monotonic())

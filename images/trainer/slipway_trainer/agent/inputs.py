@@ -39,7 +39,7 @@ class NotFetchedError(Exception):
 
 @dataclass(frozen=True)
 class Input:
-    """An artifact from another job, with its `name` and `path` in this job."""
+    """An artifact from another job; `name` and `path` are those that it has in this job."""
 
     name: str
     job: str
@@ -141,8 +141,8 @@ def fetch_data(data: Data, turn_seconds: float = 3600.0) -> int:
         except Exception as error:
             raise NotFetchedError(
                 f"{data} could not be fetched: {described(error)}. Check that the URL "
-                "is right, that this job has the store's credentials (in its `env` or Secrets), "
-                "and that the cache has room for both the archive and its content"
+                "is correct, that this job has the store's credentials (in its `env` or Secrets), "
+                "and that the cache has enough space for both the archive and its content"
             ) from error
         finally:
             packed.unlink(missing_ok=True)
@@ -172,7 +172,7 @@ def unpack(packed: Path, directory: Path, name: str) -> None:
 
 @contextmanager
 def _turn(data: Data, limit_seconds: float) -> Iterator[None]:
-    """Wait until no other pod is fetching the same data; the lock ends with this process."""
+    """Run the `with` body once no other pod is fetching the same data, holding a lock on it."""
     cache = Path(data.cache)
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / f".{data.sha256}.lock").open("w") as lock:

@@ -3,8 +3,9 @@
     python3 -m slipway_trainer.inside stacks
     python3 -m slipway_trainer.inside shell 1
 
-On SHOW_STACK, every Python process in this image writes its stacks to an anonymous file and goes on
-(`sitecustomize.py`), even in C code such as a collective. Other processes are not sent the signal.
+On the signal SHOW_STACK, every Python process in this image writes its stack traces to an anonymous
+file and continues (`sitecustomize.py`), even if it is running C code, such as a collective. The
+signal is not sent to other processes.
 """
 
 import os
@@ -26,7 +27,7 @@ _AGENTS = ("slipway_trainer.launch", "slipway_trainer.inside", "slipway_trainer.
 
 @dataclass(frozen=True)
 class Process:
-    """A process of this pod's program."""
+    """A process that belongs to this pod's program."""
 
     pid: int
     words: list[str]  # its command line
@@ -37,7 +38,7 @@ class Process:
         return f"{rank}process {self.pid}: {' '.join(self.words):.100}"
 
     def stack(self) -> str | None:
-        """Return the stacks of its threads, innermost frame first; None if it can't show them.
+        """Return its threads' stack traces, innermost frame first, or None if it can't show them.
 
         Raises `TimeoutError` if it does not respond within 2 s.
         """
@@ -48,7 +49,7 @@ class Process:
         return None
 
     def _awaits(self, number: int) -> bool:
-        """Return whether the process handles a signal, which would otherwise end it."""
+        """Return whether the process handles a signal that would otherwise terminate it."""
         status = Path(f"/proc/{self.pid}/status").read_text()
         caught = next(each for each in status.splitlines() if each.startswith("SigCgt:"))
         return bool(int(caught.split()[1], 16) >> (number - 1) & 1)
@@ -79,7 +80,7 @@ def processes() -> Iterator[Process]:
 
 
 def show() -> None:
-    """Print the stacks of all processes; exit with 1 if there are none."""
+    """Print all processes' stack traces; exit with code 1 if there are none."""
     shown = 0
     for each in processes():
         try:

@@ -1,4 +1,4 @@
-"""Start a job's program, in one process or several, and handle its outputs and message.
+"""Start a job's program, in one process or several, and handle its outputs and results.
 
     python3 -m slipway_trainer.launch -- train.py --epochs 1
     python3 -m slipway_trainer.launch --processes 2 -- -m slipway_trainer.mnist --epochs 1
@@ -7,15 +7,16 @@
 It creates SLIPWAY_OUTPUT_DIR, starts the program in the directory that `Place` prepares, and adds
 the numbers in the output directory's metrics.json to the termination message. It copies that
 directory to the URL in SLIPWAY_OUTPUTS, even after a failure, or to the one in SLIPWAY_KEPT, where
-a copy error does not fail the run; every SLIPWAY_OUTPUTS_EVERY seconds, if set, even while it runs.
-Checkpoints are in SLIPWAY_CHECKPOINT_DIR, which is synchronized with SLIPWAY_CHECKPOINT_URL if set,
-and are removed once the program exits with 0. If that URL has none, they are fetched from
-SLIPWAY_CHECKPOINT_URL_BEFORE, which may belong to another stack and is never changed; after a
-success, a file named `ended` beside the job's checkpoints turns that off.
+an error does not fail the run. If SLIPWAY_OUTPUTS_EVERY is set, to seconds, it also copies
+while the program is running. Checkpoints are in SLIPWAY_CHECKPOINT_DIR, which is synchronized with
+SLIPWAY_CHECKPOINT_URL if that is set; they are removed once the program exits with 0. If there are
+none at that URL, they are fetched from SLIPWAY_CHECKPOINT_URL_BEFORE, which may belong to another
+stack and is never changed. After a success, a file named `ended` beside the job's checkpoints
+prevents that.
 
-Several processes run under torchrun, unless a command starts them; their messages are merged. A
-single process of one of the image's own programs replaces this process if there is nothing to do
-afterwards. So this module imports torch and fsspec only when they are needed.
+Several processes run under torchrun, unless a command starts them; their messages are merged. If a
+single process runs one of the image's own programs, and nothing is to be done afterwards, it
+replaces this process. So this module imports torch and fsspec only when they are needed.
 """
 
 import argparse
@@ -52,13 +53,13 @@ from slipway_trainer.agent.tracking.process import Tracking
 from slipway_trainer.training import report
 
 _LOOK_SECONDS = 1.0
-"""Interval for copying new checkpoints."""
+"""Interval, in seconds, at which new checkpoints are copied."""
 _BEFORE, _ENDED = "SLIPWAY_CHECKPOINT_URL_BEFORE", "ended"
 _NOT_FOUND, _KILLED, _HOLD = 127, 128 + signal.SIGKILL, "SLIPWAY_HOLD"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the program that follows `--` and return the exit code for this container."""
+    """Run the program in the arguments after `--`, and return the container's exit code."""
     processes, program = _parse(arguments)
     if processes == 1:
         _set_torchruns_variables()
@@ -99,7 +100,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _parse(arguments: Sequence[str]) -> tuple[int, list[str]]:
-    """Return the number of processes, and the command that starts one of them, or all."""
+    """Return the number of processes, and the command that starts each (or all: --command)."""
     cut = [*arguments, "--"].index("--")
     own, program = arguments[:cut], [*arguments[cut + 1 :]]
     usage = "%(prog)s [--processes N] [--command] -- {SCRIPT | -m MODULE | COMMAND} [ARGUMENT …]"
@@ -116,7 +117,7 @@ def _parse(arguments: Sequence[str]) -> tuple[int, list[str]]:
 
 
 def _resume(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]]:
-    """Run the program with its job's checkpoints, if any; returns the same as `_run`."""
+    """Run the program, resuming from its job's checkpoints if any; returns the same as `_run`."""
     if (directory := os.environ.get("SLIPWAY_CHECKPOINT_DIR")) is None:
         return _run(processes, program)
     url = os.environ.get("SLIPWAY_CHECKPOINT_URL")
@@ -154,7 +155,7 @@ def _resume(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]
 
 
 def _failed(what: str, error: Exception) -> str:
-    """Emit a warning event with a failure and its reason, and return the text."""
+    """Emit a warning event with a failure and its reason, and return the warning."""
     text = f"{what}: {artifacts.described(error)}"
     Events(own_rank()).emit("warning", warning=text)
     return text
@@ -184,7 +185,7 @@ def _run(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]]:
             message = merged(scratch, code, processes)
             return code, message if code != 0 else besides(scratch, message)
         if shutil.which(program[0]) is None:
-            text = f"there is no program {program[0]} on PATH; is its package in `requirements`?"
+            text = f"{program[0]} is not on PATH; add its package to the job's `requirements`"
             return _NOT_FOUND, {"rank": own_rank(), "error": text}
         code, last, pid = wait_for(program, scratch)
         # The program may also write the container's message itself.
@@ -198,7 +199,7 @@ def _run(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]]:
 def _copy(
     directory: Path, url: str, code: int, message: dict[str, Any], sent: Mirror
 ) -> tuple[int, dict[str, Any]]:
-    """Copy the program's files that are not `sent` yet; return the new exit code and message."""
+    """Copy the files that `sent` has not copied yet; return the new exit code and message."""
     rank = message.get("rank", own_rank())
     is_demanded = "SLIPWAY_OUTPUTS" in os.environ
     try:
@@ -222,7 +223,7 @@ def _copy(
 
 
 def _hold(code: int, message: dict[str, Any]) -> None:
-    """Report how a program that failed by itself ended, and keep its pod for the job's `hold`."""
+    """If the program failed by itself, report it and keep the pod running for the job's `hold`."""
     seconds, rank = int(os.environ.get(_HOLD, "0")), message.get("rank", own_rank())
     is_stopped = signal.SIGTERM in received or message.get("from") == PEER
     # An out-of-memory kill shows only once the container really terminates.
@@ -238,7 +239,7 @@ def _hold(code: int, message: dict[str, Any]) -> None:
 
 
 def _destination(url: str, code: int, rank: int) -> str:
-    """Return the URL for this replica's files; for rank 0, it is the run's own folder."""
+    """Return the URL for this replica's files: the run's folder for rank 0, else a subfolder."""
     if "PET_RDZV_ENDPOINT" in os.environ:
         # In an elastic job, the worker that succeeds as rank 0 has the result.
         replica = None if code == 0 and rank == 0 else own_index()

@@ -44,7 +44,7 @@ class Mirror:
 
     @contextmanager
     def following(self, seconds: float) -> Iterator[None]:
-        """Copy changed files every `seconds` while the body runs."""
+        """Copy changed files every `seconds` while the `with` body runs."""
         has_ended = Event()
 
         def follow() -> None:
@@ -61,7 +61,10 @@ class Mirror:
             thread.join(LIMIT_SECONDS)
 
     def copy(self, settled_seconds: float = 2.0) -> None:
-        """Copy changed files older than `settled_seconds`; newer ones may be incomplete."""
+        """Copy changed files, but not those modified less than `settled_seconds` ago.
+
+        The program may still be writing those.
+        """
         before = time.time_ns() - int(settled_seconds * 1e9)
         self._gather()
         files = self._files()

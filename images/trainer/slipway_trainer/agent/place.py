@@ -21,7 +21,7 @@ from itertools import islice
 from pathlib import Path
 
 _ROOT = os.environ.get("SLIPWAY_ROOT", "")
-"""The folder that takes the place of a pod's / in a run without a cluster."""
+"""The folder that stands in for a pod's root directory in a run without a cluster."""
 WORK, SCRIPT = Path(f"{_ROOT}/work"), Path(f"{_ROOT}/opt/script")
 _DEFAULT = ["outputs/**"]
 """The default output folder of Hydra and others; below /work, it is SLIPWAY_OUTPUT_DIR."""
@@ -40,7 +40,7 @@ class Place:
         self._begun, self._kept = time.time_ns(), dict[str, Path]()
 
     def enter(self, program: Sequence[str]) -> list[str]:
-        """Change into the directory, and return the command adapted to it."""
+        """Change into the working directory; return `program` with its paths adapted to it."""
         if SCRIPT.is_dir():
             # The kubelet's ..data duplicates the files. After a restart, the copy already exists.
             others = shutil.ignore_patterns("..*")
@@ -54,7 +54,7 @@ class Place:
         return [*program]
 
     def gather(self) -> None:
-        """Update the files to keep in `outputs`, including those from before a restart."""
+        """Update the links in `outputs` to files to keep, including files from before a restart."""
         matches: dict[str, Path] = {}
         for pattern in _DEFAULT if self._patterns is None else self._patterns:
             # Before Python 3.13, pathlib's `**` does not match files.
@@ -73,7 +73,7 @@ class Place:
         self._kept = matches
 
     def left(self) -> dict[str, int]:
-        """Return the newest files that will be lost with the pod, and their sizes in bytes."""
+        """Return the sizes in bytes of the newest files that will be lost, keyed by path."""
         files = []
         for path in islice(self._files(), _MOST_SEEN):
             with suppress(OSError):
@@ -83,7 +83,7 @@ class Place:
         return {name: size for _, name, size in sorted(files)[:_MOST_LEFT]}
 
     def warning(self, left: dict[str, int]) -> str:
-        """Return a warning about lost files, with the setting that keeps them in the next run."""
+        """Return a warning about the files in `left`, with the setting that would keep them."""
         shown = [f"{name} ({size:,} bytes)" for name, size in [*left.items()][:_MOST_NAMED]]
         more = " and others" if len(left) > _MOST_NAMED else ""
         own = self._patterns or (_DEFAULT if self._kept else [])
@@ -98,7 +98,7 @@ class Place:
         )
 
     def _files(self) -> Iterator[Path]:
-        """Yield all files in `WORK`, except hidden ones, data, and kept or fetched files."""
+        """Yield all files in `WORK` except hidden files, data sets, and kept or fetched files."""
         checkpoints = os.environ.get("SLIPWAY_CHECKPOINT_DIR", WORK / "inputs")
         others, kept = {self.outputs, WORK / "inputs", Path(checkpoints)}, {*self._kept.values()}
         # Outside a pod, nothing is lost.
@@ -117,13 +117,13 @@ class Place:
 
 
 def _copied(source: str, target: str) -> None:
-    """Copy a file and make it writable, since a ConfigMap's files are executable but read-only."""
+    """Copy a file, and make the copy writable: files from a ConfigMap are read-only."""
     shutil.copyfile(source, target)
     Path(target).chmod(0o755)
 
 
 def _link(path: Path, target: Path) -> None:
-    """Hard-link a file to `target`, or copy it to another file system."""
+    """Hard-link a file to `target`, or copy it if `target` is on a different file system."""
     if target.exists() and filecmp.cmp(path, target):
         return
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -135,7 +135,7 @@ def _link(path: Path, target: Path) -> None:
 
 
 def _pattern(name: str) -> str:
-    """Return a pattern for similar files: all in the folder, or all with the suffix."""
+    """Return a pattern that also matches files in the same folder, or with the same suffix."""
     *folders, last = Path(name).parts
     up = folders.count("..")
     suffix = escape(Path(last).suffix)

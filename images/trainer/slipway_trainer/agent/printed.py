@@ -2,8 +2,8 @@
 
     python3 -m slipway_trainer.agent.printed '{"accuracy": "accuracy=([0-9.]+)"}' 0.log
 
-They are reported as if by `slipway.log`; `epoch` and `step` apply to numbers on the same and later
-lines. Run as a command, this reads a kubelet log and prints the resulting message.
+They are reported as if by `slipway.log`; an `epoch` or `step` applies to numbers on the same and
+later lines. When run as a command, this module reads a kubelet log and prints the metrics as JSON.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from slipway.events import Events, own_rank, reported
 from slipway_trainer.agent.artifacts import time_limit
 
 METRICS = "SLIPWAY_METRICS"
-"""The environment variable that holds the patterns by name, as JSON."""
+"""The environment variable that contains the patterns, as JSON, keyed by the metric's name."""
 _SECONDS = 1.0
-"""Time limit for a pattern on one line; a slower pattern, such as `(a+)+b`, is dropped."""
+"""Time limit for searching one line; a pattern that takes longer, such as `(a+)+b`, is dropped."""
 _COLORS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
 class Lines:
-    """Passes complete lines on to a file, and then to `see`."""
+    """Writes complete lines to a file, and then passes each one to `see`."""
 
     def __init__(self, sink: IO[bytes], see: Callable[[str], None]) -> None:
         self._sink, self._see, self._open = sink, see, b""
@@ -72,7 +72,7 @@ class Search:
         self.see(every)
 
     def see(self, lines: Iterable[str]) -> None:
-        """Report each pattern's last match in each line: the latest state of a progress bar."""
+        """Report each pattern's last match in each line, where a progress bar's latest state is."""
         for line in lines:
             # The output also contains events, which have already been reported.
             is_event = reported(line).keys() >= {"event", "rank", "time"}
@@ -99,14 +99,14 @@ class Search:
 
 
 def _last(pattern: re.Pattern[str], drawn: Sequence[str]) -> str | None:
-    """Return the first named group, or else the first group, of the last match that has it."""
+    """Return the text of the first named group, or else the first group, in the last match."""
     group = min(pattern.groupindex.values(), default=1)
     matches = ([match[group] for match in pattern.finditer(text)] for text in drawn)
     return next((each for texts in matches for each in reversed(texts) if each), None)
 
 
 def _number(text: str) -> float | str:
-    """Parse a number, even at the end of a sentence; return other text as it is, for a warning."""
+    """Parse a number, even if punctuation follows; return other text unchanged, for a warning."""
     try:
         return float(text.strip().rstrip(".,;%"))
     except ValueError:

@@ -3,7 +3,7 @@
     python3 -m slipway_trainer.agent.processes 2 train.py --epochs 1
 
 `slipway_trainer.launch` runs this. It exits with the code of the rank that failed first, and writes
-that rank's message to SLIPWAY_MESSAGE_DIR; torchrun exits with 1, and records only full seconds.
+that rank's message to SLIPWAY_MESSAGE_DIR; torchrun always exits with 1, and counts whole seconds.
 """
 
 import json
@@ -34,7 +34,7 @@ NUMBERS = "metrics.json"
 
 
 def merged(directory: Path, code: int, processes: int) -> dict[str, Any]:
-    """Return the processes' merged message, from the files in `directory`.
+    """Merge the processes' termination messages, which are files in `directory`.
 
     After a success, it is the lowest rank's, with the total number of samples if all `processes`
     reported theirs; after a failure, it is what `main` recorded about the first rank that failed.
@@ -52,7 +52,7 @@ def merged(directory: Path, code: int, processes: int) -> dict[str, Any]:
 
 
 def with_numbers(message: dict[str, Any], directory: Path) -> dict[str, Any]:
-    """Return `message` plus the numbers that were logged here and those in the file `NUMBERS`."""
+    """Return `message` with the numbers that this process logged and those in file `NUMBERS`."""
     path, printed = directory / NUMBERS, logged()
     extra = read(path, 2**20) if path.is_file() else {}
     if path.is_file() and not extra:
@@ -69,9 +69,10 @@ def with_numbers(message: dict[str, Any], directory: Path) -> dict[str, Any]:
 def besides(
     directory: Path, own: Mapping[str, Any], pid: int = 0, text: str = ""
 ) -> dict[str, Any]:
-    """Return `own`, a success message, with the process groups recorded in `directory`.
+    """Return a successful program's message, `own`, with the process groups that it trained in.
 
-    A warning is added if a record or the output `text` shows that a child of process `pid` failed.
+    A warning is added if a record in `directory` or the output `text` shows that a child of process
+    `pid` failed.
     """
     failed = [each for each in map(read, directory.glob("failed-*.json")) if each.get("pid") != pid]
     # multiprocessing's report on a process that ended with an exception.
@@ -86,7 +87,7 @@ def besides(
 
 
 def without_a_trace(directory: Path) -> dict[str, Any]:
-    """Return the CPU time of a program that left no numbers and no files; otherwise empty."""
+    """Return a message with the program's CPU time if it left no files, or else an empty map."""
     if directory.is_dir() and any(directory.iterdir()):
         return {}
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -94,7 +95,7 @@ def without_a_trace(directory: Path) -> dict[str, Any]:
 
 
 def from_log(text: str, code: int) -> dict[str, Any]:
-    """Return a message for a program that left none, based on the end of its standard error."""
+    """Return a message for a program that left none, based on the tail of its standard error."""
     if code == 0:
         return {}
     # Python exits with 1 after an exception, argparse with 2; other codes are the program's own.
@@ -107,10 +108,10 @@ def from_log(text: str, code: int) -> dict[str, Any]:
 
 
 def recorded(directory: Path, code: int, pid: int, rank: int | str = "*") -> dict[str, Any]:
-    """Return the exception that ended a program, from its processes' records; empty if none did.
+    """Return the exception that terminated a program, from its processes' records, or an empty map.
 
-    If there are several records, the first process to fail by itself counts. A helper's error
-    counts only if process `pid` itself ended with an exception.
+    If there are several records, the first process that failed by itself counts. A helper process's
+    error counts only if process `pid` itself exited with an exception.
     """
     left = sorted(directory.glob(f"failed-{rank}.json"), key=lambda path: path.stat().st_mtime_ns)
     own = [each for each in map(read, left) if code == 1 or each.get("pid") == pid]
@@ -122,7 +123,7 @@ def ended(code: int) -> str:
     """Describe how a process ended, from its exit code as a shell or Python reports it."""
     number = -code if code < 0 else code - 128
     try:
-        return f"was ended by {signal.Signals(number).name}"
+        return f"was terminated by {signal.Signals(number).name}"
     except ValueError:
         return f"exited with code {code}"
 
@@ -138,7 +139,7 @@ def main(processes: int, program: list[str]) -> int:
     # Standard error goes to a file per rank and, with a prefix, to this process's standard error.
     os.environ.setdefault("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "[${rank}] ")
     options = [*_replicas(), f"--nproc-per-node={processes}", "--max-restarts=0"]
-    # So does standard output if it is searched for numbers, though only rank 0's count.
+    # So does standard output if it is searched for numbers, although only rank 0's numbers count.
     tee = 2 if METRICS not in os.environ else 3
     options += [f"--log-dir={directory / 'logs'}", f"--tee={tee}"]
     try:
@@ -174,8 +175,8 @@ def _replicas() -> list[str]:
 def _first_failure(failures: Mapping[int, Any], directory: Path) -> int:
     """Write the message of the rank that failed first, and return that rank's exit code.
 
-    The others report a lost peer, or torchrun stops them. Among ranks that failed by themselves,
-    the first is the one whose last output is oldest; a killed rank's is older still.
+    The other ranks report a lost peer, or torchrun stops them. Among ranks that failed by
+    themselves, the first is the one whose last output is the oldest.
     """
     candidates = []
     for rank, failure in failures.items():
@@ -187,7 +188,7 @@ def _first_failure(failures: Mapping[int, Any], directory: Path) -> int:
                 file = directory / f"failed-{rank}.json"
         message = {"rank": rank, **(message or from_log(_end_of(log), failure.exitcode))}
         # torchrun sends SIGTERM to the remaining ranks.
-        is_left = ended(failure.exitcode) == "was ended by SIGTERM" and "from" not in message
+        is_left = ended(failure.exitcode) == "was terminated by SIGTERM" and "from" not in message
         follows = is_left or message.get("from") == PEER
         candidates.append((follows, file.stat().st_mtime_ns, rank, message))
     *_, rank, message = min(candidates, key=lambda each: each[:2])

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def write(url: str, out: IO[bytes]) -> int:
-    """Write the files below `url` to `out`, and return how many; raises if there are none."""
+    """Write the files below `url` to `out`; return their number, or raise an error if it is 0."""
     store, root = store_of(url)
     root, count = root.rstrip("/"), 0
     if root.endswith(f"/{SUCCEEDED}") and store.isfile(root):
@@ -56,7 +56,7 @@ def _names(store: "AbstractFileSystem", root: str) -> Iterator[str]:
 
 
 def _listed(store: "AbstractFileSystem", path: str) -> list[str]:
-    """Return the names in a list; none if a program wrote its own file by that name."""
+    """Return the paths in a list of files, or none if the program wrote the file `path` itself."""
     try:
         entries = json.loads(store.cat_file(path))
         return [name for name, each in entries.items() if "sha256" in each]

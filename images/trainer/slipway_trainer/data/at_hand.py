@@ -1,8 +1,8 @@
-"""Let torchvision's MNIST, FashionMNIST and CIFAR10 find the data in the image, not download it.
+"""Make torchvision's MNIST, FashionMNIST and CIFAR10 use data in the image, not download it.
 
-In the image, torchvision.datasets ends by importing this module (Dockerfile). A loader whose files
-are missing gets links to the image's files, in its own directory or the temporary one. CIFAR10 also
-accepts the image's replacement for CIFAR-10; sitecustomize then reports its name in the result.
+In the image, the last line of torchvision.datasets imports this module (see Dockerfile). If a data
+set's files are missing, links to the image's files are created in its own directory or a temporary
+one. CIFAR10 also accepts the image's replacement for CIFAR-10, which the result then names.
 """
 
 import tempfile
@@ -51,7 +51,7 @@ def _check_integrity(self: Any) -> bool:
 
 
 def _link(loader: Any, source: Path, folder: Callable[[], str]) -> None:
-    """Link files missing from a loader's folder to `source`; several ranks may do so at once."""
+    """Create missing files in a loader's folder as links to `source`; safe with several ranks."""
     original = loader.root
     for root in (original, tempfile.gettempdir()):
         loader.root = root

@@ -40,13 +40,16 @@ class Data(Dataset):  # type: ignore[misc]  # only the image has torch
     """The class names, by label."""
 
     def placed(self, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Convert a batch that another process loaded for training, on the device."""
+        """Return a loaded batch on the model's device, converted for training."""
         return images, labels
 
     def loaded(
         self, shares: Iterable[tuple[Tensor, float]], workers: int
     ) -> Iterator[tuple[Tensor, Tensor, float]]:
-        """Yield images, labels and weight for each of `shares`; `workers` processes prefetch."""
+        """Yield images, labels and weight for each of `shares`, which are indices and a weight.
+
+        `workers` processes load batches in advance; if it is 0, this process loads them.
+        """
         ahead, shares = tee(shares)
         loader = DataLoader(
             self,
@@ -112,7 +115,7 @@ class CIFAR10(datasets.CIFAR10):  # type: ignore[misc]  # only the image has tor
 
 
 def mnist(root: Path, *, train: bool, limit: int | None, device: torch.device) -> Samples:
-    """Read the first samples of MNIST; raises `RuntimeError` if files are missing or changed."""
+    """Read MNIST, at most `limit` samples; raises `RuntimeError` for missing or changed files."""
     dataset = MNIST(root, train=train, download=False)
     folder, prefix = Path(dataset.raw_folder), "train" if train else "t10k"
     for name, published in MNIST_SHA256.items():
@@ -132,7 +135,7 @@ def mnist(root: Path, *, train: bool, limit: int | None, device: torch.device) -
 
 
 def cifar10(root: Path, *, train: bool, limit: int | None, device: torch.device) -> Samples:
-    """Read the first samples of CIFAR-10 or its replacement in `root`; raises like `mnist`."""
+    """Read CIFAR-10 or its replacement, at most `limit` samples; may raise `RuntimeError`."""
     dataset = CIFAR10(root, train=train, download=False)
     return Samples(
         dataset.name,
@@ -145,5 +148,5 @@ def cifar10(root: Path, *, train: bool, limit: int | None, device: torch.device)
 
 
 def _end_on_sigterm(_worker: int) -> None:
-    """Unblock SIGTERM in a worker so that its parent can end it; ranks block it (`report`)."""
+    """Unblock SIGTERM, which ranks block (`report`), so that a worker's parent can terminate it."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})

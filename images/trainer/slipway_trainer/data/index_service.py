@@ -7,7 +7,7 @@ from slipway_trainer.data.ledger import Ledger, Terms
 
 
 class RecordIndexService:
-    """The indices for this worker; use it as a DataLoader's `batch_sampler`, or iterate over it.
+    """This worker's share of the indices: a `batch_sampler` for a DataLoader, or an iterable.
 
     It yields one batch at a time, and the next only after the optimizer step, so a DataLoader
     must read in its own process (`num_workers=0`). It has no length, because the number of batches
@@ -25,7 +25,7 @@ class RecordIndexService:
         seed: The seed for the orders.
 
     Raises:
-        ValueError: Numbers are less than 1; the message lists all of them.
+        ValueError: Some counts are less than 1; the message lists all of them.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - names and order are those of ElasticDL
@@ -72,7 +72,10 @@ class RecordIndexService:
             yield share or self.ledger.first_batch()
 
     def epochs(self) -> Iterator[int]:
-        """Yield each remaining epoch's number, then close it; batches end with the epoch."""
+        """Yield each remaining epoch's number, and close the epoch afterwards.
+
+        Once this is in use, iterating over batches stops at the end of each epoch.
+        """
         self._by_epoch = True
         while not self._over:
             epoch = self.ledger.epoch
@@ -82,7 +85,7 @@ class RecordIndexService:
                 self.ledger.close_epoch()
 
     def end(self, state: dict[str, Any]) -> None:
-        """Adopt the ledger of a job that the others completed, and yield no more batches."""
+        """Adopt the ledger of a job that the other workers completed; no batches are left then."""
         self.ledger, self._handed, self._ended = Ledger.load(state), None, True
 
     @property
@@ -100,16 +103,16 @@ class RecordIndexService:
 
     @property
     def in_hand(self) -> bool:
-        """True if the last batch is this worker's share of the current step."""
+        """True if the batch that was yielded last is this worker's share of the current step."""
         return self._handed == (self.ledger.step, self.share())
 
     def made_step(self) -> None:
-        """Count the current step for all workers, after the optimizer step."""
+        """Record, after the optimizer step, that all workers trained on their shares."""
         self.seen += len(self.share())
         self.ledger.advance(self._workers)
 
     def take(self, state: dict[str, Any]) -> None:
-        """Continue from a ledger that is further on; raises `RuntimeError` if its terms differ."""
+        """Adopt another worker's newer ledger; raises `RuntimeError` if its terms differ."""
         ledger = Ledger.load(state)
         if ledger.terms != self.ledger.terms:
             raise RuntimeError(
@@ -119,7 +122,7 @@ class RecordIndexService:
         self.ledger = ledger
 
     def enter(self, rank: int, workers: int) -> None:
-        """Continue as `rank` of `workers` workers."""
+        """Continue as rank `rank` in a world of `workers` workers."""
         self._rank, self._workers = rank, workers
         # After a failed step, the last batch may be the current share again.
         if self._handed is not None and not self.in_hand:

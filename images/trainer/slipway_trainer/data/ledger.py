@@ -28,9 +28,9 @@ def batches(
 
     All ranks have already trained on the first `start` samples of the order.
 
-    A global batch is `batch_size * world_size` samples, assigned in turn; the last one is the rest,
-    so a rank may get one sample fewer than another, or none. Unlike torch's DistributedSampler, it
-    never pads, drops or repeats samples, and all ranks yield the same number of times.
+    A global batch is `batch_size * world_size` samples, assigned in turn; the last one holds
+    whatever is left, so a rank may get one sample fewer than another, or none. Unlike torch's
+    DistributedSampler, this never pads, drops or repeats samples. All ranks yield equally often.
     """
     global_size = batch_size * world_size
     for begin in range(start, len(order), global_size):
@@ -51,16 +51,16 @@ class Terms:
 
 @dataclass
 class Ledger:
-    """The state of the assignment, between two steps."""
+    """The state of the assignment of samples to workers, between two steps."""
 
     terms: Terms
     epoch: int = 1
     step: int = 0
     """Optimizer steps applied to the model, over all epochs."""
     version: int = 0
-    """Increases with each change on all ranks; of two related ledgers the higher is further on."""
+    """Increases with each change, so the newer of two ranks' ledgers has the higher version."""
     position: int = 0
-    """The number of samples in this epoch's order that are done."""
+    """The number of samples, in this epoch's order, that the model has been trained on."""
     counts: bytearray = field(default_factory=bytearray)
     """How many times the model was trained on each index in this epoch."""
     audits: list[dict[str, Any]] = field(default_factory=list)
@@ -76,7 +76,7 @@ class Ledger:
 
     @property
     def epoch_complete(self) -> bool:
-        """True if all samples of this epoch are done."""
+        """True if the model has been trained on all samples in this epoch."""
         return self.position >= len(self._order)
 
     @property
@@ -102,7 +102,7 @@ class Ledger:
         return self._order[: self.terms.batch_size]
 
     def advance(self, workers: int) -> None:
-        """Count the next step's indices, after the optimizer step."""
+        """Record, after the optimizer step, that the model was trained on the step's indices."""
         end = self.position + self.planned(workers)
         for index in self._order[self.position : end]:
             self.counts[index] += 1
@@ -111,7 +111,7 @@ class Ledger:
         self.version += 1
 
     def close_epoch(self) -> None:
-        """Start the next epoch; raises `RuntimeError` unless each index was counted just once."""
+        """Start the next epoch; raises `RuntimeError` unless each index was counted once."""
         audit = self.audit()
         if not self.epoch_complete or audit["counted_once"] != self.terms.size:
             raise RuntimeError(f"epoch {self.epoch} is not complete: {audit}")

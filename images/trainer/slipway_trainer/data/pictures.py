@@ -36,7 +36,7 @@ class Pictures(Data):
     """The training or test images in a directory, for training on one device.
 
     Args:
-        directory: As above, or one that contains only such a directory.
+        directory: A directory as described above, or one that contains only such a directory.
         train: True for training images, False for test images.
         limit: The maximum number of images, taken evenly from all classes.
         size: Pixels per side: the shorter side is resized to this, then the center is cropped.
@@ -115,7 +115,7 @@ def _loaded(place: str | shards.Place) -> Any:
 
 
 def made(cifar10: Path = Path("/data/cifar10")) -> Path:
-    """Write 6,000 training and 1,000 test images as PNG files; return their new directory."""
+    """Write 6,000 training and 1,000 test images from CIFAR-10 to a new directory; return it."""
     directory = Path(tempfile.mkdtemp(prefix="pictures-"))
     for train, count in {True: 6000, False: 1000}.items():
         dataset: Any = CIFAR10(cifar10, train=train)

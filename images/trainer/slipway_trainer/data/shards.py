@@ -3,8 +3,8 @@
     DIRECTORY/*.tar    with CLASS/NAME.png, as in folders of images; or with NAME.png and its
                        class in NAME.cls, as https://github.com/webdataset/webdataset writes them
 
-They come in the order in which torchvision's ImageFolder lists the same images as files, however
-they are distributed over the shards.
+Images come in the order in which torchvision's ImageFolder would list them as files, however they
+are distributed over the shards.
 """
 
 import posixpath
@@ -21,7 +21,7 @@ _PICTURES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", "
 
 
 class Place(NamedTuple):
-    """The location of an image's bytes."""
+    """The location of an image's bytes in a shard."""
 
     file: str
     offset: int
@@ -38,7 +38,7 @@ class Place(NamedTuple):
 def samples(directory: Path) -> tuple[tuple[str, Place], ...]:
     """Return the class and location of each image in a directory's shards.
 
-    Empty if there are no shards, or if folders serve as the classes. Raises `ValueError`.
+    Empty if there are no shards, or if there are class folders. Raises `ValueError`.
     """
     entries = sorted(directory.iterdir())
     files = [entry for entry in entries if _SHARD.search(entry.name)]

@@ -37,7 +37,7 @@ class Checkpoints:
     def begin(self, training: "Training", state: Mapping[str, Any] | None) -> None:
         """Start the interval, and resume from `state` if there is one.
 
-        With a different number of ranks, the learning rate and random state are the initial ones.
+        If the number of ranks has changed, the learning rate and random state start afresh.
         """
         self.store.written = time.monotonic()
         report.saves.set()
@@ -65,7 +65,7 @@ class Checkpoints:
         training.tracker.restore(progress["tracker"])
 
     def due(self, step: int) -> bool:
-        """Return whether all ranks save after `step` steps, as they also do if one got SIGTERM."""
+        """Return whether all ranks must save after `step` steps: it is time, or one got SIGTERM."""
         is_due = self.world.rank == 0 and self.store.due(step)
         due, stopped = total(float(is_due), float(stopping.is_set()))
         self.is_last = stopped > 0

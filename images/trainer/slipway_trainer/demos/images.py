@@ -50,7 +50,7 @@ _add("--size", type=options.count, metavar="PIXELS", help="size of an image's si
 
 
 def task(args: argparse.Namespace) -> Task:
-    """Return the task for the arguments."""
+    """Return the task that the command-line arguments describe."""
     written = cache(pictures.made)
     size = args.size or (32 if args.data is None else 224)
 

@@ -156,7 +156,7 @@ class Training:
         return output.float()
 
     def validate(self, when: str) -> None:
-        """Evaluate the model on the complete test set, with a share on each rank."""
+        """Evaluate the model on the whole test set, of which each rank evaluates a share."""
         # Covers steps that are not logged.
         self.require_bound(self.tracker.mean_loss or 0.0, "the validation")
         self.tracker.validation()
@@ -165,7 +165,7 @@ class Training:
         self.tracker.record_validation(values, elapsed)
 
     def evaluate(self) -> tuple[dict[str, Any], float]:
-        """Return the values for all ranks' shares of the test set, and the elapsed time."""
+        """Return the metrics over the whole test set, and the elapsed time in seconds."""
         mine = torch.arange(len(self.test_set))[self.world.rank :: self.world.size]
         shares = self.test_set.batches(mine, self.args.test_batch_size, self.args.workers)
         distributed.synchronize_buffers(self.net)
@@ -222,14 +222,14 @@ class Training:
     def require_bound(self, loss: float, when: str) -> None:
         if not math.isfinite(loss):
             raise FloatingPointError(
-                f"the loss grew without bound by {when} in epoch {self.tracker.epoch}; lower the "
-                "learning rate"
+                f"the loss diverged by {when} in epoch {self.tracker.epoch}; lower the learning "
+                "rate"
             )
 
     # The elastic demo overrides the following methods.
 
     def joined(self) -> AbstractContextManager[object]:
-        """Return the context for joint training; a no-op, as the ranks have already joined."""
+        """Return the context to train in; it does nothing here, since the ranks already joined."""
         return nullcontext()
 
     def shares(self) -> Iterator[tuple[Tensor, float]]:
@@ -244,7 +244,7 @@ class Training:
             yield mine, world.size / size
 
     def together(self, step: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        """Return `step`, coordinated with the other ranks, which the model itself does here."""
+        """Return `step`, coordinated with the other ranks; here, the model itself does that."""
         return step
 
     def made_step(self) -> int:
@@ -255,5 +255,5 @@ class Training:
         return (self.position - 1) // global_batch
 
     def agree(self, key: str, work: Callable[[], Result]) -> Result:
-        """Return the value of `work`, which is the same on all ranks of a fixed world."""
+        """Return the result of `work`, which is the same on all ranks in a fixed world."""
         return work()

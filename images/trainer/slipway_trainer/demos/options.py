@@ -35,8 +35,8 @@ def parser(program: str, documentation: str | None, **defaults: Any) -> argparse
     train("--seed", type=int, metavar="N", help="seed for weights, sample order and dropout")
     train("--goal", type=goal, metavar="METRIC=VALUE", help="stop all ranks when a validation "
           "reaches this goal: accuracy=0.98 or above, val_loss=0.3 or below")  # fmt: skip
-    train("--validate-every", type=count, metavar="STEPS", help="also validate within epochs")
-    train("--data", "--data-dir", type=Path, metavar="DIR", help="directory of the data set")
+    train("--validate-every", type=count, metavar="STEPS", help="also validate after so many steps")
+    train("--data", "--data-dir", type=Path, metavar="DIR", help="the data set's directory")
     train("--workers", type=int, metavar="N", help="processes that prepare batches "
           "during training; with 0, each step first prepares its own")  # fmt: skip
     train("--test-batch-size", type=count, metavar="N", help="samples per rank and test batch")
@@ -57,7 +57,7 @@ def parser(program: str, documentation: str | None, **defaults: Any) -> argparse
           "with torch.compile (requires a C compiler)")  # fmt: skip
 
     out = result.add_argument_group("output").add_argument
-    out("--log-interval", "--print-freq", type=count, metavar="STEPS", help="steps per step event")
+    out("--log-interval", "--print-freq", type=count, metavar="STEPS", help="steps between reports")
     out("--output-dir", type=Path, metavar="DIR", help="folder for model and accuracies.json")
     out("--profile", action="store_true", help="write torch.profiler traces of steps 3 to 5 "
         "to DIR/profile")  # fmt: skip
@@ -83,7 +83,7 @@ def count(text: str) -> int:
 
 
 def goal(text: str) -> goals.Goal:
-    """Parse a goal."""
+    """Parse a goal, such as accuracy=0.98."""
     try:
         return goals.parse(text)
     except ValueError as error:

@@ -41,7 +41,7 @@ class Task:
     load: Callable[..., Data]
     model_file: str
     by_class: bool = False
-    """Also measure accuracy by class."""
+    """True to measure accuracy by class, too."""
 
 
 def prepare(directory: Path) -> None:
@@ -66,7 +66,7 @@ def _replace(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def profiled(directory: Path | None, rank: int) -> AbstractContextManager[profile | None]:
-    """Return a profiler that traces this rank's first steps to `directory`; none if it is unset."""
+    """Return a profiler that traces this rank's first steps to `directory`; None traces nothing."""
     if directory is None:
         return nullcontext()
     running: AbstractContextManager[profile] = profile(
@@ -78,7 +78,7 @@ def profiled(directory: Path | None, rank: int) -> AbstractContextManager[profil
 
 
 class Predictions:
-    """A metric of one validation that keeps the predictions of this rank's `indices` (n,)."""
+    """A metric for one validation that keeps the predictions for this rank's `indices` (n,)."""
 
     name = "confusion"
 
@@ -100,13 +100,13 @@ class Predictions:
         return counts.index_add(0, cells, torch.ones_like(target))
 
     def value(self, counts: Sequence[float]) -> float:
-        """Keep the matrix; return the number of images in it."""
+        """Store the confusion matrix from `counts`; return the number of images in it."""
         width, numbers = len(self.classes), [int(count) for count in counts]
         self.matrix = [numbers[n : n + width] for n in range(0, len(numbers), width)]
         return sum(numbers)
 
     def save(self, path: Path, data: Data) -> None:
-        """Write the page; `data` is the test set."""
+        """Write the predictions page to `path`; `data` is the test set."""
         table = self._table() if self.matrix else ""
         samples = self._samples(data) if self._predicted else ""
         path.write_text(f"{_HEAD}{table}{samples}")

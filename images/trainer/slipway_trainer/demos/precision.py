@@ -18,7 +18,7 @@ WORTH_IT = 1.1
 """The minimum speed-up for choosing bfloat16; below it, the choice would be random."""
 _TYPES = ("fp32", "bf16")
 DTYPES: Mapping[str, str] = {"float32": "fp32", "bfloat16": "bf16"}
-"""Types by command-line name, without auto."""
+"""Types, keyed by command-line name, except auto."""
 
 
 def choose(
@@ -47,7 +47,7 @@ def choose(
 
 
 def _measured(net: nn.Module, images: Tensor, labels: Tensor) -> dict[str, float]:
-    """Return how many seconds the fastest step took with each type."""
+    """Return the time that the fastest step took, in seconds, for each of `_TYPES`."""
     probed = copy.deepcopy(net).train()
 
     def step(name: str) -> float:

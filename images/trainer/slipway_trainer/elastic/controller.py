@@ -35,19 +35,19 @@ class _Step:
 
     began: float
     is_queued: bool = False
-    """Averaging is queued for the end of the current backward pass."""
+    """True if averaging is queued for the end of the current backward pass."""
     is_averaged: bool = False
     is_counted: bool = False
     grows: bool = False
-    """Newcomers join after this step."""
+    """True if new workers join after this step."""
 
 
 @dataclass(eq=False)
 class PyTorchAllReduceController:
-    """Coordinates the workers of an elastic job.
+    """Coordinates this worker with the other workers in an elastic job.
 
-    Raises `ValueError` if the environment describes the other workers wrongly, `TimeoutError` if
-    too few join in time, and `RuntimeError` if workers are lost too often.
+    Raises `ValueError` if environment variables about the workers are invalid, `TimeoutError` if
+    too few workers join in time, and `RuntimeError` if workers are lost too often.
     """
 
     service: RecordIndexService
@@ -58,7 +58,7 @@ class PyTorchAllReduceController:
     """Time after which a collective operation considers a worker lost. No worker may take longer
     than this between two such operations."""
     join_timeout: timedelta = timedelta(minutes=5)
-    """Limit for enough workers to join, at the start and after losses."""
+    """Time limit for enough workers to join, at the start and after losing workers."""
 
     def __post_init__(self) -> None:
         self._parts: dict[str, Stateful] = {}
@@ -104,25 +104,25 @@ class PyTorchAllReduceController:
         optimizer.register_step_post_hook(lambda *_: self._stepped())
 
     def set_broadcast_state(self, **parts: Stateful) -> None:
-        """Set other state that changes with each step, by name.
+        """Set other objects, as keyword arguments, whose state changes with each step.
 
         For example, a learning rate scheduler, a GradScaler, or an average of the weights. A new
-        worker receives that state along with the model's. Raises `ValueError` if a part lacks
-        `state_dict` or `load_state_dict`, or if its name is taken.
+        worker receives their state along with the model's. Raises `ValueError` if an object lacks
+        `state_dict` or `load_state_dict`, or if its name is reserved.
         """
         for name, part in parts.items():
             if not (hasattr(part, "state_dict") and hasattr(part, "load_state_dict")):
-                raise ValueError(f"{name}, a {type(part).__name__}, has no state_dict to hand over")
+                raise ValueError(f"{name}, a {type(part).__name__}, can't save and load its state")
             if name in {"model", "optimizer"}:
                 raise ValueError(f"{name}: use set_broadcast_{name}")
         self._parts.update(parts)
 
     def elastic_run(self, step: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-        """Make `step`, a function that trains on one batch and steps once, elastic.
+        """Make the training function `step` elastic; it makes one optimizer step with one batch.
 
-        If a worker is lost, `step` is called again with the same batch. If the others have already
-        counted that batch, it is called only for its return value, and its changes are rolled back.
-        Raises `RuntimeError` if it made no backward pass, or stepped twice.
+        If a worker is lost, `step` is called again with the same batch. If the other workers have
+        already counted that batch, it is called only for its return value, and its changes are
+        rolled back. Raises `RuntimeError` if it runs no backward pass, or makes two steps.
         """
 
         @wraps(step)
@@ -139,8 +139,8 @@ class PyTorchAllReduceController:
                     self._step = None
                 if not current.is_averaged:
                     raise RuntimeError(
-                        "the function given to elastic_run made no backward pass through a "
-                        "parameter of the optimizer"
+                        "the function passed to elastic_run ran no backward pass through any of "
+                        "the optimizer's parameters"
                     )
                 if not current.is_counted:
                     # All workers had the same gradients, so all skipped the step (GradScaler).
@@ -163,7 +163,7 @@ class PyTorchAllReduceController:
         return world.collective(lambda: total(*values))
 
     def agree(self, key: str, work: Callable[[], Result]) -> Result:
-        """Return the value of `work`, or the value that the others agreed on under `key`.
+        """Return the result of `work`, or the one that other workers have agreed on under `key`.
 
         `work` is called again if the world changes while it runs, and must return the same JSON
         value on all workers.
@@ -196,7 +196,7 @@ class PyTorchAllReduceController:
             self._replica.finish(self._pause)
 
     def _queue(self) -> None:
-        """Queue averaging for after the backward pass, once the first gradient is ready."""
+        """When a pass's first gradient is ready, queue averaging for the end of that pass."""
         if self._step is not None and not self._step.is_queued:
             self._step.is_queued = True
             # As DistributedDataParallel and FSDP do; autograd has no public name for it.
@@ -210,8 +210,8 @@ class PyTorchAllReduceController:
         samples, grows = self._bucket.average(own, self._look_out())
         if samples != planned:
             raise RuntimeError(
-                f"step {self.service.ledger.step} added up the gradients of {samples} samples, "
-                f"but should have {planned}"
+                f"step {self.service.ledger.step} summed the gradients from {samples} samples, "
+                f"but {planned} samples were planned"
             )
         step.is_averaged, step.grows = True, step.grows or grows
 
@@ -220,7 +220,7 @@ class PyTorchAllReduceController:
         if self._step is None or not self._step.is_averaged:
             return
         if self._step.is_counted:
-            raise RuntimeError("the function given to elastic_run stepped the optimizer twice")
+            raise RuntimeError("the function passed to elastic_run made two optimizer steps")
         self._count(self._step)
 
     def _count(self, step: _Step) -> None:
@@ -234,7 +234,7 @@ class PyTorchAllReduceController:
         self._last_step = now
 
     def _look_out(self) -> bool:
-        """Return whether newcomers are waiting at this worker, checked every half second."""
+        """Return whether new workers are waiting to join here; checks only every half second."""
         if time.monotonic() < self._looked_out + 0.5:
             return False
         self._looked_out = time.monotonic()

@@ -32,7 +32,7 @@ class Stateful(Protocol):
         """Return the part's state: tensors and JSON values."""
 
     def load_state_dict(self, state_dict: Any) -> Any:
-        """Adopt such a state."""
+        """Adopt a state that `state_dict` returned."""
 
 
 @dataclass
@@ -40,22 +40,22 @@ class Shared:
     """The state that workers share, in addition to the model, the optimizer and the ledger."""
 
     agreed: dict[str, Any] = field(default_factory=dict)
-    """Results of `agree`, by key."""
+    """The results that workers agreed on, keyed as in `agree`."""
     step_seconds: dict[str, float] = field(default_factory=dict)
-    """Time spent on the steps in the model, by the run that took them."""
+    """Seconds spent on the steps that led to the model, keyed by run ID."""
     losses: int = 0
     """The number of new worlds formed after losing workers."""
     reformations: int = 0
-    """The number of new worlds formed after losses or for newcomers."""
+    """The number of new worlds formed after losses or for new workers."""
     indices: list[int] = field(default_factory=list)
-    """Indices of all workers that have ever taken part."""
+    """Indices of all workers that have ever been in one of the job's worlds."""
     longest_pause: float = 0.0
     """The longest time in seconds that any worker spent between two steps; known at the end."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """A new world, for a worker's log."""
+    """A change to a new world, which a worker reports in its log."""
 
     generation: int
     size: int
@@ -65,7 +65,7 @@ class Change:
     joined: int
     """The number of workers in this world that were not in the last one."""
     step: int
-    """The number of optimizer steps in the model with which it continues."""
+    """The number of optimizer steps that led to the model with which the world continues."""
     seconds: float
     """Seconds from the failure, or the decision, until this worker joined the new world."""
     reason: str
@@ -74,7 +74,7 @@ class Change:
 
 @dataclass(eq=False)
 class Replica:
-    """A copy of the job's state, which moves from one world to the next."""
+    """This worker's copy of the job's state, which it takes from one world to the next."""
 
     service: RecordIndexService
     parts: Mapping[str, Stateful]
@@ -101,7 +101,7 @@ class Replica:
         """Form a world with all available workers, and adopt the most advanced state.
 
         `reason` is the failure, if any; if `finishing`, any number of workers is enough. Raises
-        `TimeoutError` if too few join in time, `RuntimeError` if they were lost too often.
+        `TimeoutError` if too few join in time, `RuntimeError` if workers were lost too often.
         """
         least = 1 if finishing else self._settings.minimum
         began = time.monotonic()
@@ -139,7 +139,7 @@ class Replica:
             self._load(kept)
 
     def finish(self, pause: float) -> None:
-        """Wait until all are done, share the longest `pause`, and inform late replacements."""
+        """Wait until all workers are done, share the longest `pause`, and inform late workers."""
         while not self._late:
             longest = torch.tensor([pause], dtype=torch.float64)
             try:
@@ -157,7 +157,10 @@ class Replica:
             return
 
     def _enter(self, seconds: float, least: int, began: float, reason: str) -> None:
-        """Enter the next world with the latest state; raises like `next_world` or `collective`."""
+        """Enter the next world with the latest state.
+
+        Raises `JobDone`, `TimeoutError` or `WorldChanged`.
+        """
         record, address = self.rendezvous.next_world(seconds, least)
         members, size = record.members, len(record.members)
         rank = members.index(self.rendezvous.me)
@@ -219,8 +222,8 @@ class Replica:
     def _load(self, states: dict[str, Any]) -> None:
         if states.keys() != self.parts.keys():
             raise RuntimeError(
-                f"this worker trains {', '.join(self.parts)}, but the others {', '.join(states)}; "
-                "run the same program on all workers"
+                f"this worker trains {', '.join(self.parts)}, but the other workers train "
+                f"{', '.join(states)}; run the same program on all workers"
             )
         for name, part in self.parts.items():
             part.load_state_dict(states[name])

@@ -40,7 +40,7 @@ def store(address: Address, *, is_master: bool = False) -> dist.TCPStore:
 
 
 def enter(record: Record, rank: int, address: Address, timeout: timedelta) -> None:
-    """Meet a world's other members at a store, and create the group; raises `WorldChanged`."""
+    """Meet a world's members at a store, and create the process group; raises `WorldChanged`."""
     hook = sys.excepthook
 
     def meet() -> None:
@@ -68,7 +68,7 @@ def collective(operation: Callable[[], Result]) -> Result:
 
 
 def gather(mine: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return all ranks' JSON values, in rank order."""
+    """Send `mine`, a JSON value, to all ranks; return all ranks' values, in rank order."""
     text, answers = json.dumps(mine).encode(), []
     for source in range(dist.get_world_size()):
         packed = torch.empty(_announced(len(text), source), dtype=torch.uint8)
@@ -84,8 +84,8 @@ def follow_furthest(
 ) -> tuple[list[dict[str, Any]], dict[str, Any], dict[str, Any] | None]:
     """Gather all ranks' progress, and send the most advanced rank's state to those that lack it.
 
-    Returns all ranks' values, those of the most advanced by `progress`, and, on a rank that lacks
-    it, its state. `state` returns this rank's own. Raises `WorldChanged` if a worker was lost.
+    Returns all ranks' values, the value with the highest `progress` and, on ranks that lack that
+    rank's state, this state. `state()` is this rank's own. Raises `WorldChanged` after a loss.
     """
     answers = collective(lambda: gather(mine))
     furthest = max(answers, key=lambda each: each["progress"])
@@ -199,7 +199,7 @@ class Bucket:
         """Replace each parameter's gradient with the mean over the samples of all workers.
 
         A worker's gradients come from its mean loss, so they are weighted by its sample count. The
-        average from an earlier backward pass in the step is the same on all workers, and stays so.
+        average from an earlier backward pass in the step is equal on all workers, and remains so.
         Returns the number of samples, and whether any worker raised its flag.
         """
         if samples == 0:

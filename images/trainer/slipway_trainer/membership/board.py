@@ -1,9 +1,9 @@
 """The boards on which workers publish their state, and through which the next world opens.
 
 Each worker's board shows its name and its last world. Workers that want to join the next world
-knock repeatedly at the board of the host, the worker through which that world forms. Once all
-workers that a member of the last world expects have knocked, the board opens the next world for
-everyone who knocked.
+repeatedly send a request, a `Knock`, to the board of the host, the worker through which that world
+forms. Once requests from all workers that a member of the last world expects have arrived, the
+board opens the next world, with all workers that sent one.
 
 A request is one line of JSON over TCP, and so is its response; both have a time limit. torch's
 TCPStore client may wait forever for a hanging process, and can't be created in several threads at
@@ -28,11 +28,11 @@ Result = TypeVar("Result")
 ANSWER_SECONDS = 2.0
 """Time limit for a worker's response, which a separate thread sends."""
 KNOCK_SECONDS = 5.0
-"""Lifetime of a knock: long enough for a look at all other workers in between."""
+"""How long a `Knock` stays valid: long enough to query all other workers before the next."""
 
 
 def index_of(member: str) -> int:
-    """Return a member's worker index, the first six digits of its name, `index-life`."""
+    """Return a worker's index from its name, which consists of six digits, `-` and a random ID."""
     return int(member.partition("-")[0])
 
 
@@ -48,13 +48,13 @@ class Record:
 
     @property
     def claim(self) -> tuple[int, int, int]:
-        """The precedence among worlds: newer first, then larger, then lowest first worker."""
+        """A sort key for worlds: generation, then size, then the lowest first worker's index."""
         return self.generation, len(self.members), -index_of(self.members[0])
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The content of a board."""
+    """The content of a worker's board."""
 
     owner: str
     store_port: int
@@ -67,14 +67,14 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Knock:
-    """A request for a place in the next world."""
+    """A request to join the next world."""
 
     newest: int
     """The newest generation that this worker knows or has tried; 0 if there is none."""
     least: int
     """The minimum number of members in the next world."""
     expected: tuple[int, ...] | None
-    """Indices of the workers that must knock before it opens; None leaves the choice to others."""
+    """Indices of workers that must ask to join before the world opens; None if others decide."""
 
 
 class Board:
@@ -88,7 +88,7 @@ class Board:
         self._lock = Lock()
 
     def ask(self, reader: str, knock: Knock | None = None) -> Snapshot:
-        """Return the content for the worker `reader`, after its `knock`, if any."""
+        """Process the worker `reader`'s request to join, if any; return the board's content."""
         index = index_of(reader)
         with self._lock:
             record, opening = self.content.record, self.content.opening
@@ -96,7 +96,7 @@ class Board:
                 self.informed.add(index)
             if knock is not None:
                 last = 0 if opening is None else opening.generation
-                # A worker that has not read its invitation is not knocking for the world after it.
+                # A worker that does not yet know that it is a member does not ask for a new world.
                 if opening is None or last <= knock.newest or reader not in opening.members:
                     self._knocks[index] = time.monotonic(), reader, knock
                     self._open(knock, last)
@@ -108,7 +108,7 @@ class Board:
             self.content = replace(self.content, record=record)
 
     def waiting(self) -> list[str]:
-        """Return the members that knocked recently, after the last world opened here."""
+        """Return the workers that asked to join recently, since the last world opened here."""
         with self._lock:
             return [member for member, _ in self._fresh()]
 
@@ -128,7 +128,7 @@ class Board:
 
 
 def ask(address: Address, reader: str, knock: Knock | None = None) -> Snapshot:
-    """Return what `Board.ask` returns at the board at `address`; `OSError` if it fails."""
+    """Call `Board.ask` on the board served at `address`; raises `OSError` if that fails."""
     question = json.dumps({"reader": reader, "knock": knock and asdict(knock)})
     with socket.create_connection(address, ANSWER_SECONDS) as connection:
         connection.sendall(f"{question}\n".encode())
@@ -142,7 +142,7 @@ def ask(address: Address, reader: str, knock: Knock | None = None) -> Snapshot:
 
 
 def serve(board: Board, port: int) -> None:
-    """Serve `board` on `port`, on all interfaces, until the process ends."""
+    """Serve `board` on `port`, on all interfaces, until the process exits."""
     server = _Server(("", port), partial(_Handler, board))
     Thread(target=server.serve_forever, name="board", daemon=True).start()
 
@@ -188,7 +188,7 @@ def within(seconds: float, what: str, work: Callable[[], Result]) -> Result:
 
 
 def together(seconds: float, works: Mapping[int, Callable[[], Result]]) -> dict[int, Result]:
-    """Run all of `works` in parallel; return the values of those that succeeded in time."""
+    """Run all of `works` in parallel; return, by key, the results that came within `seconds`."""
     begun = {key: begin(work) for key, work in works.items()}
     done = wait(begun.values(), seconds).done
     return {

@@ -1,12 +1,12 @@
-"""The workers' repeated rendezvous, without a coordinator that could be lost. No torch.
+"""The workers' repeated rendezvous, which needs no coordinator that could be lost, and no torch.
 
-The next world forms at one worker, the host: the lowest-index member of the last world that is
-still responding. All workers knock at its board. For a while, a member of the last world waits for
-all other members that respond. Only members open a world, so newcomers can neither take a
-survivor's place nor form their own world while a member holds the job's model.
+The next world forms through one worker, the host: the lowest-index member of the last world that is
+still responding. All workers ask its board to join. For a while, a member of the last world waits
+for all other members that respond. Only members open a world, so new workers can neither replace a
+survivor nor form their own world while a member has the job's model.
 
-A newcomer asks all its peers for the newest world and knocks at that world's host. If no worker
-knows of a world, worker 0 hosts the first, and waits for all others during a grace period.
+A new worker asks all its peers for the newest world, and then asks that world's host to join. If no
+worker knows of a world, worker 0 hosts the first, and waits for all others for a grace period.
 """
 
 import socket
@@ -25,19 +25,19 @@ from slipway_trainer.membership.settings import Address, ElasticSettings
 LOOK_SECONDS = 2.5
 """Time limit for querying all other workers in parallel."""
 LAST_CALL_SECONDS = LOOK_SECONDS + 1.5
-"""Time to wait for members that respond but do not knock: they may still be looking around."""
+"""Time to wait for members that respond but do not ask to join: they may be querying others."""
 GRACE_SECONDS = 10.0
-"""Time the first world waits for more workers than the minimum."""
+"""How long the first world waits for more workers than the minimum."""
 PATIENCE_SECONDS = 6.0
-"""Time spent knocking before another look, long enough for a world to form or fail."""
+"""How long to ask one host before querying all workers again: by then, a world formed or failed."""
 POLL_SECONDS = 0.2
 RIVAL_SECONDS = 3.0
-"""Interval at which the host of an incomplete world looks for another world of the job."""
+"""Interval at which the host of an incomplete world checks whether the job has another world."""
 
 
 @dataclass(eq=False)
 class JobDone(Exception):
-    """The others have completed the job with `outcome`."""
+    """The other workers have completed the job with `outcome`."""
 
     outcome: dict[str, Any]
 
@@ -47,7 +47,7 @@ class Sight:
     """A worker that is responding."""
 
     content: Snapshot
-    """The content of its board."""
+    """The content of that worker's board."""
     host: str
     ask: Callable[..., Snapshot]
     """Reads that worker's board again: `Board.ask`, with this worker as the reader."""
@@ -79,10 +79,10 @@ class Rendezvous:
         return max(self._tried, 0 if self._world is None else self._world.generation)
 
     def newcomers(self) -> bool:
-        """Return whether this worker is the host and a new world must form to include others.
+        """Return whether this worker is the host and must form a new world to include others.
 
-        Either a newcomer has knocked, or another world takes precedence over this one: workers
-        that could not reach each other for a while may have continued in two worlds.
+        Either a new worker has asked to join, or another world takes precedence over this one:
+        workers that could not reach each other for a while may have continued in two worlds.
         """
         if self._world is None or self.me != self._world.members[0]:
             return False
@@ -125,7 +125,7 @@ class Rendezvous:
         time.sleep(POLL_SECONDS)  # for the last response to arrive
 
     def look(self) -> dict[str, Sight]:
-        """Return the workers that respond within LOOK_SECONDS, and always this one."""
+        """Return the workers that respond within LOOK_SECONDS, keyed by name, and this one."""
         own = self.settings.index
         others = {
             index: partial(_sight, address, self.me)
@@ -141,7 +141,7 @@ class Rendezvous:
         }
 
     def _learn(self, sights: dict[str, Sight]) -> None:
-        """Adopt newer worlds that others know about."""
+        """Adopt the newest world that other workers know; raise `JobDone` if the job is done."""
         for record in _records(sights):
             if record.outcome is not None:
                 raise JobDone(record.outcome)
@@ -164,7 +164,7 @@ class Rendezvous:
         return next((sights[each] for each in self._world.members if each in sights), None)
 
     def _invitation(self, host: Sight, sights: dict[str, Sight], least: int) -> Record | None:
-        """Knock until the host opens a world that includes this worker; None if it does not."""
+        """Ask the host to join, and return the world that it opens with this worker, or None."""
         began, others = time.monotonic(), 0
         while (waited := time.monotonic() - began) < PATIENCE_SECONDS:
             expected = None if others else self._expected(sights, waited)
@@ -182,7 +182,7 @@ class Rendezvous:
         return None
 
     def _expected(self, sights: dict[str, Sight], waited: float) -> tuple[int, ...] | None:
-        """Return the workers that the next world must wait for; None if this one can't decide."""
+        """Return the workers that the next world must wait for; None if others decide that."""
         if self._world is None and self.settings.index == 0:
             is_late = time.monotonic() > self._began + GRACE_SECONDS
             return () if is_late else tuple(range(len(self.settings.peers)))

@@ -1,4 +1,4 @@
-"""The identity of this worker and its peers, from the environment. No torch.
+"""The identity of this worker and its peers, from the environment. Does not import torch.
 
 In a pod, the training operator sets PET_RDZV_ENDPOINT (<job>-worker-0:<port>), PET_NNODES
 (<min>:<max>) and PET_MAX_RESTARTS from the job's elastic policy; HOSTNAME is the pod's name. On a
@@ -17,7 +17,7 @@ Address = tuple[str, int]
 
 DEFAULT_LOSSES = 10
 _HOST_PORT = r"\s*(\[[^\[\],]+\]|[^\[\]:,\s]+):(\d+)\s*"
-_COUNT = r"\d+", "a whole number from 0"
+_COUNT = r"\d+", "a whole number of at least 0"
 _VARIABLES = {
     "PET_NNODES": ("1", r"([1-9]\d*)(?::(\d+))?", "<min>:<max> with a min of 1 or more"),
     "PET_MAX_RESTARTS": (str(DEFAULT_LOSSES), *_COUNT),
@@ -42,7 +42,7 @@ class ElasticSettings:
     index: int
     """The worker's index; a replacement has the index of the worker that it replaces."""
     peers: tuple[Address, ...]
-    """The addresses of all boards by index, including this one; a lone worker uses any port."""
+    """All workers' addresses, in index order, including this one's; a lone worker's port is 0."""
     minimum: int
     """The minimum number of workers for training."""
     losses: int
@@ -52,7 +52,7 @@ class ElasticSettings:
 def read(
     environment: Mapping[str, str] = os.environ, resolver: Path = Path("/etc/resolv.conf")
 ) -> ElasticSettings:
-    """Return the settings in `environment`; `ValueError` lists every invalid variable."""
+    """Return the settings in `environment`; raises a `ValueError` listing invalid variables."""
     if "SLIPWAY_ELASTIC_PEERS" in environment:
         values = _matches(environment, _LISTED)
         index = int(values["SLIPWAY_ELASTIC_INDEX"][0])
@@ -82,7 +82,7 @@ def read(
 
 
 def choose_interface(settings: ElasticSettings) -> None:
-    """Set Gloo's interface, unless set, to the loopback if all workers are on this machine."""
+    """Make Gloo use the loopback interface if all workers are local, unless one is configured."""
     names = {name for _, name in socket.if_nameindex()}
     if settings.peers[settings.index][0] in {"localhost", "127.0.0.1", "::1"} and "lo" in names:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
@@ -105,9 +105,9 @@ def _matches(
 
 
 def _search_domain(resolver: Path) -> str:
-    """Return the Services' domain with a leading dot, or "" outside a cluster.
+    """Return the domain for Services, with dots around it, or "" outside a cluster.
 
-    A short name is tried with all search domains, even external ones, which may take seconds.
+    Without it, a name is tried with all search domains, even external ones, which takes seconds.
     """
     text = resolver.read_text() if resolver.exists() else ""
     search = re.search(r"(?m)^[ \t]*search[ \t](.*)", text)

@@ -29,7 +29,7 @@ def join(backend: str, timeout: timedelta, use_cuda: bool) -> World:
 
     The backend is gloo or nccl. `timeout` limits the wait for other ranks, here and in every
     collective operation. With `use_cuda`, a rank trains on its GPU, if it has one. Raises
-    `ValueError` for nccl without a GPU, and `RuntimeError` with the number of ranks that joined.
+    `ValueError` for nccl without a GPU, and `RuntimeError` if not all ranks join in time.
     """
     cuda = use_cuda and torch.cuda.is_available()
     if backend == "nccl" and not cuda:

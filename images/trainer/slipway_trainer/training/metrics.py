@@ -32,7 +32,7 @@ class Metric(Protocol):
 
 @dataclass(frozen=True)
 class TopKAccuracy:
-    """The share of samples, 0 to 1, whose class is among the `topk` most likely."""
+    """The fraction of samples, 0 to 1, whose class is among the `topk` most likely ones."""
 
     topk: int = 1
     size: int = 2
@@ -54,7 +54,7 @@ class TopKAccuracy:
 
 @dataclass(frozen=True)
 class ClassAccuracy:
-    """The share of each class's samples, 0 to 1, that are classified correctly."""
+    """The fraction of each class's samples, 0 to 1, that are classified correctly."""
 
     classes: tuple[str, ...]
     name: str = "class_accuracies"
@@ -72,7 +72,7 @@ class ClassAccuracy:
         return torch.cat([*by_class])
 
     def value(self, counts: Sequence[float]) -> dict[str, float]:
-        """Return the share for each class, omitting classes without samples."""
+        """Return the fraction for each class, omitting classes without samples."""
         right, samples = counts[: len(self.classes)], counts[len(self.classes) :]
         return {
             name: hits / count

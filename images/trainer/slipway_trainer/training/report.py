@@ -1,4 +1,4 @@
-"""End a rank of one of the trainer's programs, with a termination message and exit code."""
+"""Run a rank of one of the trainer's programs; exit with a termination message and exit code."""
 
 import faulthandler
 import os
@@ -20,7 +20,7 @@ saves = threading.Event()
 
 
 def run(work: Callable[[Events], dict[str, Any]]) -> None:
-    """Run this rank's work, write its summary or failure, and end the process."""
+    """Run this rank's work, write its summary or failure, and exit."""
     events = Events(own_rank())
     _end_on_sigterm(events)
     try:
@@ -62,14 +62,14 @@ def _end_on_sigterm(events: Events) -> None:
 
 
 def end_terminated(events: Events) -> NoReturn:
-    """Report SIGTERM, then end this process."""
+    """Report that this rank received SIGTERM, and exit."""
     events.emit("terminated")
-    termination.leave({"rank": events.rank, "error": "ended by SIGTERM"})
+    termination.leave({"rank": events.rank, "error": "terminated by SIGTERM"})
     end(EXIT_TERMINATED)
 
 
 def end(code: int) -> NoReturn:
-    """End the process immediately, without joining any threads."""
+    """Exit immediately, without joining any threads."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

@@ -26,7 +26,7 @@ class EpochTimings:
     since: tuple[float, float] | None = None
     """Time and CPU time at the last `resume`, or None while paused."""
     mark: float = 0.0
-    """When the last part of a step ended."""
+    """The time when the last part of a step ended."""
     events: list[tuple[str, Any]] = field(default_factory=list)
     """On a GPU, which works asynchronously: the name of each part that ended, with the
     torch.cuda.Event that marks its end; the first event marks the start."""
@@ -52,7 +52,7 @@ class EpochTimings:
         return self.seconds + running
 
     def part(self, name: str) -> None:
-        """Record that a part of a step ended."""
+        """Record that the part `name` of a step ended."""
         if self.events:
             self.events.append((name, _event()))
             if len(self.events) > 1024:

@@ -85,7 +85,7 @@ class Tracker:
         return self._now.mean_loss()
 
     def train(self) -> None:
-        """Start training: at the start of an epoch, or after a validation."""
+        """Start or resume training: at the start of an epoch, or after a validation."""
         self._now.resume()
 
     def validation(self) -> None:
@@ -101,7 +101,7 @@ class Tracker:
         self._now.part(name)
 
     def batch_end(self, samples: int = 0) -> None:
-        """Record that the step ended, on `samples` samples here; its last part is the optimizer."""
+        """Record the end of a step on `samples` samples; its last part was the optimizer's."""
         self._now.part("optimizer")
         self._now.steps += 1
         self._now.samples += samples
@@ -117,7 +117,7 @@ class Tracker:
             self._emit("step", step=step, **of, samples=now.samples, loss=float(value) / n)
 
     def record_validation(self, values: Mapping[str, Any], elapsed: float | None = None) -> None:
-        """Record a validation's values over all ranks, now or after `elapsed` seconds."""
+        """Record a validation's values over all ranks; it ended now, or at `elapsed` seconds."""
         step, seconds = self._now.steps, round(self.elapsed if elapsed is None else elapsed, 3)
         self._values = _rounded(
             {"test_loss" if name == "loss" else name: value for name, value in values.items()}
@@ -154,7 +154,7 @@ class Tracker:
         self._now, self._values = EpochTimings(), {}
 
     def step_seconds(self) -> dict[str, float]:
-        """Return the time spent on the steps in the model, by the run that made them."""
+        """Return the seconds spent on the steps that led to the model, keyed by run ID."""
         run = self._run.get("run_id", "")
         own = self._step_seconds.get(run, 0.0) + self._now.trained() - self._before
         return {**self._step_seconds, run: own}
@@ -202,7 +202,7 @@ class Tracker:
 
 
 def regrouped(states: Sequence[Mapping[str, Any]], rank: int) -> dict[str, Any]:
-    """Derive a rank's state from those of a different number of ranks; rank 0 gets all counts."""
+    """Return a rank's state after the number of ranks has changed; rank 0 gets all counts."""
     state = deepcopy(dict(states[0]))
     counted = {"now": ("samples", "loss_sum", "loss_count"), "done": ("samples_seen",)}
     for part, names in counted.items():

@@ -1,4 +1,4 @@
-"""Evaluate a model on the test batches of all ranks."""
+"""Evaluate a model on test batches that are distributed over all ranks."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
@@ -37,7 +37,7 @@ def validation_round(  # noqa: PLR0913, PLR0917 - names and order are those of M
         loss_function: Returns a batch's mean loss.
         metrics: The metrics, in addition to the loss.
         run_id: The run ID for the event, if there is no tracker.
-        rank: This rank, likewise.
+        rank: This process's rank, for the same event.
         dtype: fp32, or bf16 or fp16 for autocast.
         transform_target_type: Name of the type to convert targets to.
         use_cuda: Move batches to the GPU first.
@@ -66,7 +66,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - as validation_round
     total: Callable[..., list[float]],
     dtype: str = "fp32",
 ) -> dict[str, Any]:
-    """Return the values, like `validation_round`; `total` sums numbers over all ranks."""
+    """Return the same values as `validation_round`; `total` sums numbers over all ranks."""
     was_training = model.training
     model.eval()
     sizes = [2, *(metric.size for metric in metrics)]

@@ -51,7 +51,7 @@ _TORCHS = _FRAME.format("/usr/lib/python3/dist-packages/torch/distributed/distri
         (f"{_THREADS}{_REFUSED}", Origin.OWN),
         (f"{_TORCHS}{RESET}\n", Origin.PEER),
         (f"{_TORCHS}torch.distributed.DistBackendError: NCCL\nncclRemoteError: it\n", Origin.PEER),
-        ({"error": "the program was ended by SIGABRT", "traceback": f"terminate: {RESET}"},
+        ({"error": "the program was terminated by SIGABRT", "traceback": f"terminate: {RESET}"},
          Origin.PEER),
     ],
 )  # fmt: skip

@@ -242,7 +242,7 @@ def test_a_missing_permission_is_reported(api: FakeApi) -> None:
     run = RunState(job("Succeeded"))
     run.see_pods([done(0), left_behind(1)])
     (told,) = (each for each in looked(api, run) if message in each)
-    assert "rank 1 (mine-worker-0) is waiting for rank 0, which has ended" in told
+    assert "rank 1 (mine-worker-0) is waiting for rank 0, which has finished" in told
     assert "docs/existing-cluster.md" in told
 
 

@@ -158,7 +158,7 @@ def test_a_failed_pod_that_no_operator_acts_on_ends_the_run() -> None:
     assert end.state == "Failed"
     assert end.reason == (
         "rank 1 (mine-worker-0) was evicted by its node: The node was low on resource: memory; "
-        "the training operator did not act on that for 60 s"
+        "the training operator did not react to that for 60 s"
     )
     assert "kubectl get pods,events" in end.advice
 

@@ -97,7 +97,7 @@ def test_ranks_that_trained_apart_miss_any_limit(apart: dict[str, Any], seen: st
         assert seen in said
         assert "`distributed: false`" in said
         judge(result, **limit, distributed=False)
-    assert "missed 2 limits" in refusal(result, minAccuracy=0.99)
+    assert "did not meet 2 limits" in refusal(result, minAccuracy=0.99)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_ranks_apart_are_at_least_a_warning(apart: dict[str, Any], limits: dict[
     inputs = {"job": "mine", "result": {**RESULT, "apart": {**_APART, **apart}}, **limits}
     GateHandler().create(inputs, row := Listener(urn=Quiet().urn))
     [warning] = row.lines
-    assert "job mine misses joint training of all ranks: 4 ranks" in warning
+    assert "job mine lacks joint training of all ranks: 4 ranks" in warning
     GateHandler().create({**inputs, "distributed": False}, row := Listener(urn=Quiet().urn))
     assert row.lines == []
 
@@ -175,7 +175,7 @@ def test_a_nonfinite_figure_misses_limits(value: float, limits: dict[str, Any], 
     """A figure that is no finite number misses each of its limits, in words."""
     figures = {"accuracy": value, "time_to_accuracy_seconds": value, "metrics": {"val_loss": value}}
     said = refusal({**RESULT, **figures}, **limits)
-    assert said.count("which is not finite and so misses its `") == count
+    assert said.count("which is not finite and so can't meet its `") == count
     kept = RunResult.from_map({**RESULT, **figures}).as_map()
     assert refusal(kept, **limits) == said, "a state has no such number"
 
@@ -191,7 +191,7 @@ def test_a_message_over_4_kb_brings_no_nan_past_a_gate(tmp_path: Path) -> None:
     found = result(End("Succeeded", ""), run, "2026-01-01T01:00:00Z", full_message=logs.summary)
     assert found.left_out == {"accuracy": "NaN", "metrics.val_loss": "NaN"}
     bounds = {"minAccuracy": 0.9, "require": {"val_loss": {"min": 0.1, "max": 0.5}}}
-    assert "missed 3 limits" in refusal(found.as_map(), **bounds)
+    assert "did not meet 3 limits" in refusal(found.as_map(), **bounds)
 
 
 @pytest.mark.parametrize(

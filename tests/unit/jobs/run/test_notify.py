@@ -161,7 +161,9 @@ def test_one_that_hangs_holds_up_no_run(receiver: Webhook, monkeypatch: pytest.M
     begun = time.monotonic()
     Hook(receiver.url).tell_beside("mine", FAILED, warnings.append)
     assert time.monotonic() - begun < 5
-    assert warnings == ["webhook not yet notified about job mine; retrying until this command ends"]
+    assert warnings == [
+        "webhook not yet notified about job mine; retrying until this command exits"
+    ]
 
 
 def test_each_try_has_a_limit_of_time_and_another_follows(

@@ -1,6 +1,6 @@
-"""Convert a pod's events for a tracking server into metrics by step, parameters and tags. Pure.
+"""Convert a pod's events into metrics by step, parameters and tags, for a tracking server.
 
-Metrics shared by all ranks have a plain name, such as `accuracy`; those from a single rank have a
+Metrics that are the same on all ranks have a plain name, such as `accuracy`; a single rank's have a
 suffix, as in `loss/rank_0`. Servers group metrics with the same prefix.
 """
 
@@ -21,7 +21,7 @@ _TAGS = ("world_size", "backend", "torch", "precision", "device", "device_name")
 
 @dataclass(frozen=True)
 class Point:
-    """A metric's value after `step` steps of the complete run; `time` is in ms since 1970."""
+    """A metric's value after `step` steps of the whole run; `time` is in ms since 1970."""
 
     name: str
     value: float
@@ -30,7 +30,7 @@ class Point:
 
 
 class Figures:
-    """Converts the events of a pod's ranks, in order."""
+    """Converts the events from a pod's ranks, which must be passed in order."""
 
     def __init__(self) -> None:
         self.latest: dict[str, float] = {}
@@ -48,7 +48,7 @@ class Figures:
             return []
 
     def at(self, values: Mapping[str, Any], step: int, time: int) -> list[Point]:
-        """Return the finite numbers in `values` as the metrics of a step."""
+        """Return the finite numbers in `values` as metrics at a step."""
         points = [
             Point(re.sub(r"[^\w./ :-]", "_", name), float(value), step, time)
             for name, value in values.items()
@@ -67,7 +67,7 @@ class Figures:
         return self.at(new, self.last_step, time)
 
     def _read(self, event: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
-        """Return an event's step, counted over the complete run, and its figures."""
+        """Return an event's step, counted over the whole run, and its metrics."""
         rank, step, values = int(event["rank"]), 0, dict[str, Any]()
         match event["event"]:
             case "step":
@@ -94,7 +94,7 @@ class Figures:
         return step, values
 
     def _before(self, event: Mapping[str, Any]) -> int:
-        """Return the number of steps before the event's epoch, from the epoch length if known."""
+        """Return the number of steps before the event's epoch."""
         if (of_epoch := self._of_epoch.get(event["rank"])) is None:
             return self._done.get(event["rank"], 0)
         return int((event["epoch"] - 1) * of_epoch)
@@ -112,7 +112,7 @@ def _flat(name: str) -> str:
 
 
 def parameters(started: Mapping[str, Any]) -> dict[str, str]:
-    """Return the arguments in a `started` event."""
+    """Return the program's arguments from its `started` event, as a run's parameters."""
     left_out = {"event", "rank", "time", "epoch", *_TAGS} - {"backend", "precision"}
     return {
         name: str(value)

@@ -21,7 +21,7 @@ from slipway_trainer.agent.tracking.figures import Point
 from slipway_trainer.agent.tracking.sinks import Dataset, RefusedError, Run, Texts
 
 _SECONDS = 10.0
-"""Time limit for a response; after it, metrics are sent again, and MLflow drops duplicates."""
+"""Time limit for a response, in seconds. Then metrics are resent, and MLflow drops duplicates."""
 _METRICS, _PARAMS, _TAGS = 1000, 100, 100
 """Maximum number of entries in one call."""
 _NAME, _PARAM, _TAG, _DIGEST = 250, 500, 5000, 36
@@ -77,8 +77,8 @@ class Mlflow:
     def artifact(self, path: Path, name: str) -> None:
         if not self._artifacts.startswith("mlflow-artifacts:/"):
             raise RefusedError(
-                f"it stores files in {self._artifacts.partition(':')[0]} instead of serving them "
-                "itself; start it with --serve-artifacts"
+                f"MLflow stores files in {self._artifacts.partition(':')[0]} and does not serve "
+                "them itself; start its server with --serve-artifacts"
             )
         # In mlflow-artifacts://host/path, too, only the path counts.
         place = urllib.parse.urlsplit(self._artifacts).path.strip("/")
@@ -121,7 +121,7 @@ class Mlflow:
         body: bytes | IO[bytes] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """Return the server's response; raises the same errors as a sink's methods."""
+        """Return the server's response; raises the same exceptions as a `Sink`."""
         url, own = f"{self._run.url}/api/2.0/{path}", {**(headers or {}), **_authorization()}
         request = urllib.request.Request(url, body, own, method=method)  # noqa: S310 - from the stack
         try:

@@ -2,9 +2,9 @@
 
     python3 -m slipway_trainer.agent.tracking.process
 
-The file is SLIPWAY_EVENTS. When the program ends, the process receives {"code", "message",
-"seconds"} on standard input, and exits within that many seconds; a warning among its rank's events
-then lists anything that was lost.
+The file is SLIPWAY_EVENTS. When the program exits, the process receives {"code", "message",
+"seconds"} on standard input, and exits within that many seconds. If it could not send everything,
+it emits a warning event.
 """
 
 import json
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from slipway_trainer.agent.tracking.sender import Sender
 
 _SECONDS = 10.0
-"""Time to send the remaining data after the program ends, documented in docs/tracking.md."""
+"""Time limit for sending the rest after the program exits, documented in docs/tracking.md."""
 _ends = threading.Lock()
 
 
 class Tracking:
-    """The process that sends the events of this pod's ranks."""
+    """The process that sends the events from this pod's ranks."""
 
     def __init__(self) -> None:
         self._directory = TemporaryDirectory(prefix="slipway-tracking-")
@@ -44,7 +44,7 @@ class Tracking:
 
     @classmethod
     def begun(cls) -> "Tracking | None":
-        """Start tracking if SLIPWAY_TRACKING is set; return None if it is not, or on failure."""
+        """Start tracking; return None if SLIPWAY_TRACKING is not set or starting fails."""
         if "SLIPWAY_TRACKING" not in os.environ:
             return None
         try:
@@ -55,7 +55,7 @@ class Tracking:
             return None
 
     def end(self, code: int, message: dict[str, Any]) -> dict[str, Any]:
-        """Let it send the rest within a time limit; return the message plus the run's URL."""
+        """Have the process send the rest and exit; return `message` plus the tracked run's URL."""
         # SIGKILL follows a SIGTERM, and the program's files must still be copied.
         seconds = 2.0 if code == EXIT_TERMINATED else _SECONDS
         limit = seconds + 2.0
@@ -73,7 +73,7 @@ class Tracking:
 
 
 def main() -> None:
-    """Send events until the program has ended, then exit."""
+    """Send events until the program has exited, then exit."""
     # Imported here, so that the launcher of an untracked run does not load it.
     from slipway_trainer.agent.tracking.sender import Sender  # noqa: PLC0415
     from slipway_trainer.agent.tracking.sinks import Run, sink_of  # noqa: PLC0415
@@ -94,7 +94,7 @@ def main() -> None:
 
 
 def _await_end(sender: "Sender") -> None:
-    """Exit in time once the program has ended, whatever the sender is doing."""
+    """Wait until the program has exited, then exit in time, whatever the sender is doing."""
     try:
         ended = json.loads(sys.stdin.read())
     except ValueError:  # the launcher was killed
@@ -108,7 +108,7 @@ def _end(sender: "Sender") -> None:
     with _ends:  # never released: the other thread waits here until the process exits
         if (lost := sender.lost()) is not None:
             where = sender.run.url or os.environ["SLIPWAY_TRACKING"]
-            text = f"{lost} did not reach {where}: {sender.why}. This run's log has all events"
+            text = f"{lost} did not reach {where}: {sender.why}. The run's log contains all events"
             _warn(sender.run.rank, text)
         report.end(0)
 

@@ -1,7 +1,7 @@
-"""Read the events of a pod's ranks from their file and send them while the program runs.
+"""Read the events from a pod's ranks from a file, and send them while the program is running.
 
-The file is the buffer: unsent events stay in it and are retried after growing pauses; only one
-batch is in memory. After a run ends, there are a few seconds left to send the rest.
+The file is the buffer: unsent events stay in it and are retried with increasing pauses; only one
+batch is in memory. After the program exits, a few seconds are left to send the rest.
 """
 
 import threading
@@ -44,7 +44,7 @@ class Sender:
         self._code, self._message = 1, dict[str, Any]()
         self._has_ended = threading.Event()
         self.files_left: list[Path] | None = None
-        self.why = "it has not responded"
+        self.why = "the server did not respond"
         self._figures = figures.Figures()
         self._is_open = self._is_closed = False
         self._sent = self._refused = 0
@@ -54,12 +54,15 @@ class Sender:
         self._usage, self._used = Usage(run.rank), deque[figures.Point](maxlen=1000)
 
     def conclude(self, code: int, message: dict[str, Any]) -> None:
-        """Let `work` finish now that the program has ended with this exit code and message."""
+        """Make `work` finish; the program has exited with this exit code and message."""
         self._code, self._message = code, message
         self._has_ended.set()
 
     def work(self) -> None:
-        """Send until the program has ended and everything is sent; raises any library error."""
+        """Send events until the program has exited and everything is sent.
+
+        Raises any exception that the sink's library raises.
+        """
         pause, is_last = _LOOK_SECONDS, False
         while True:
             if not is_last:
@@ -83,7 +86,7 @@ class Sender:
                 self._has_ended.wait(pause)
 
     def lost(self) -> str | None:
-        """Describe what was not sent; None if everything was."""
+        """Describe what was not sent; return None if everything was."""
         with self.spool.open("rb") as file:
             file.seek(self._sent)
             events = self._refused + sum(1 for _ in file)
@@ -134,7 +137,7 @@ class Sender:
         self._has_facts &= self._taken(lambda: self.sink.describe(params, tags, data))
 
     def _taken(self, send: Callable[[], None]) -> bool:
-        """Call `send`; return False if the server refuses the data."""
+        """Call `send`; return False if the server refused the data."""
         try:
             send()
         except RefusedError as error:
@@ -161,9 +164,9 @@ class Sender:
         return batch if batch.lines or batch.points else None
 
     def _finish(self) -> None:
-        """Send the program's result and files once it has ended."""
+        """Send the program's result and files, after the program has exited."""
         message, is_success = self._message, self._code == 0
-        # In an elastic job, the worker that ends as rank 0 has the result.
+        # In an elastic job, the worker that is rank 0 at the end has the result.
         ends_run = self.run.is_first or (is_success and message.get("rank") == 0)
         if ends_run:
             state = {"state": "Succeeded" if is_success else "Failed"}

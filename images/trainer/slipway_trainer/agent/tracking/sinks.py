@@ -1,4 +1,4 @@
-"""A job's tracked objects (its run and data set), and the sinks that receive them."""
+"""The objects that are tracked for a job (a run and a data set), and the sinks for them."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -19,10 +19,10 @@ KINDS = {
     "wandb": "packages.Wandb",
     "tensorboard": "packages.TensorBoard",
 }
-"""The sinks, each as a module in this package and a class."""
+"""The class for each kind of sink, as `module.Class` in this package."""
 Texts = Mapping[str, str]
 _MOST_BYTES, _MOST_FILES = 2**30, 10_000
-"""Limits for computing a directory's checksum, which takes a second of CPU time per GB."""
+"""The largest directory to compute a checksum for, which takes a second of CPU time per GB."""
 
 
 class RefusedError(Exception):
@@ -33,8 +33,8 @@ class RefusedError(Exception):
 class Run:
     """A run to track, from the pod's environment.
 
-    `experiment` is its stack and job, `rank` the rank of the pod's first process. The server's URL
-    is `url` for pods, `address` for browsers. `facts`: `revision`, `image`, `data`, `settings`.
+    `experiment` is the stack and job, `rank` the first process's. The server's URL is `url` for
+    pods, `address` for browsers. `facts` contains `revision`, `image`, `data` and `settings`.
     """
 
     id: str
@@ -84,20 +84,20 @@ class Sink(Protocol):
         """Create or join the run; return the URL of its page, if it has one."""
 
     def describe(self, params: Texts, tags: Texts, dataset: Dataset | None) -> None:
-        """Record the parameters, tags and data set of the run."""
+        """Record the run's parameters, tags and data set."""
 
     def metrics(self, points: Sequence[Point]) -> None:
-        """Add metrics, which may contain duplicates."""
+        """Add metrics; some may have been sent before."""
 
     def artifact(self, path: Path, name: str) -> None:
         """Add a file under its path in the program's output directory."""
 
     def close(self, *, is_success: bool, ends_run: bool) -> None:
-        """End this pod's part, and the run itself if `ends_run` is set."""
+        """Disconnect this pod, and mark the run itself as finished if `ends_run` is set."""
 
 
 def sink_of(run: Run) -> Sink:
-    """Return the sink that SLIPWAY_TRACKING names; raises `RefusedError` if unavailable."""
+    """Return the sink named in SLIPWAY_TRACKING; raises `RefusedError` if it is unavailable."""
     kind = os.environ.get("SLIPWAY_TRACKING", "")
     if kind not in KINDS:
         raise RefusedError(f"SLIPWAY_TRACKING={kind} is not one of {', '.join(KINDS)}")
@@ -118,7 +118,7 @@ def declared_dataset(data: Any) -> Dataset | None:
 
 
 def dataset_in_directory(started: Mapping[str, Any]) -> Dataset | None:
-    """Return the data set in the directory that a `started` event gives as `data`, or None."""
+    """Return the data set in the directory that is `data` in a `started` event, or None."""
     directory = Path(str(started.get("data")))
     try:
         if not directory.is_dir():
@@ -130,7 +130,10 @@ def dataset_in_directory(started: Mapping[str, Any]) -> Dataset | None:
 
 
 def _digest(directory: Path) -> str:
-    """Return the sha256 of `sha256sum`'s lines, sorted by file name; empty above the limits."""
+    """Return the sha256 of `sha256sum`'s output for a directory's files, sorted by name.
+
+    Return an empty string if the directory exceeds the limits.
+    """
     every = (path for path in directory.rglob("*") if path.is_file())
     files = list(islice(every, _MOST_FILES + 1))
     if len(files) > _MOST_FILES or sum(path.stat().st_size for path in files) > _MOST_BYTES:

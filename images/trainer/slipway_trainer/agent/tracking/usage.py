@@ -1,6 +1,6 @@
-"""Resource use of a pod's container: CPU and memory from its cgroup, GPUs from nvidia-smi.
+"""Resource usage in a pod's container: CPU and memory from its cgroup, GPUs from nvidia-smi.
 
-The names are those that MLflow uses for several nodes, as its page on system metrics lists them:
+The metrics' names are those that MLflow uses for runs on several nodes, listed on this page:
 https://mlflow.org/docs/latest/ml/tracking/system-metrics/
 """
 
@@ -18,7 +18,7 @@ ROOT = Path("/sys/fs/cgroup")
 
 
 class Usage:
-    """Measures resource use in the container of pod number `pod` since the last measurement."""
+    """Measures resource usage since the last measurement, in the container of pod number `pod`."""
 
     def __init__(self, pod: int, root: Path = ROOT) -> None:
         self._prefix, self._root = f"system/pod_{pod}", root
@@ -28,14 +28,17 @@ class Usage:
         self._nvidia_smi = shutil.which("nvidia-smi") if has_gpu else None
 
     def points(self, least_seconds: float) -> list[Point]:
-        """Return metrics by elapsed seconds; none if the last are under `least_seconds` old."""
+        """Return current metrics, or none if the last ones are less than `least_seconds` old.
+
+        A point's step is the number of seconds since this object was created.
+        """
         if (now := time.monotonic()) - self._before[0] < least_seconds:
             return []
         step, at = int(now - self._began), int(time.time() * 1000)
         return [Point(name, value, step, at) for name, value in self.metrics().items()]
 
     def metrics(self) -> dict[str, float]:
-        """Return the known values: percent of one core, MiB, and percent of each GPU."""
+        """Return known values: CPU in % of one core, memory in MiB, and each GPU's % and MiB."""
         before, used = self._before
         self._before = now, seconds = time.monotonic(), self._cpu_seconds()
         values = {
@@ -54,7 +57,7 @@ class Usage:
         return _number(self._root / "cpu.stat", "usage_usec", nanoseconds / 1e3) / 1e6
 
     def _memory(self) -> float:
-        """Return the bytes in use, without reclaimable file cache."""
+        """Return the memory in use, in bytes, without reclaimable file cache."""
         if not math.isnan(used := _number(self._root / "memory.current")):
             return used - _number(self._root / "memory.stat", "inactive_file", 0)
         folder = self._root / "memory"
@@ -73,7 +76,7 @@ class Usage:
 
 
 def gpus(table: str) -> dict[str, float]:
-    """Parse nvidia-smi's lines of index, percent and MiB; skip `[N/A]`."""
+    """Parse nvidia-smi's lines, each with a GPU's index, percent and MiB; skip `[N/A]`."""
     metrics = {}
     for line in table.splitlines():
         index, *values = (word.strip() for word in line.split(","))
@@ -85,7 +88,7 @@ def gpus(table: str) -> dict[str, float]:
 
 
 def _number(path: Path, name: str | None = None, default: float = math.nan) -> float:
-    """Return the number in a file, or the one after `name`; `default` if there is none."""
+    """Return the first number in a file, or the one after `name`, or `default` if there is none."""
     try:
         words = path.read_text().split()
         return int(words[0 if name is None else words.index(name) + 1])

@@ -3686,7 +3686,7 @@ class JobArgsDict(TypedDict):
     """
     Stop all ranks once a validation reaches it: `accuracy=0.98`, `top5_accuracy=…` or `val_loss=0.3`.
 
-    It takes accuracy or top5_accuracy with a share of at most 1, or val_loss with a value above 0, such as accuracy=0.98 or val_loss=0.3.
+    It takes accuracy or top5_accuracy with a fraction of at most 1, or val_loss with a value above 0, such as accuracy=0.98 or val_loss=0.3.
     """
     gpus: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
@@ -3790,7 +3790,7 @@ class JobArgsDict(TypedDict):
     """
     Of the pods.
 
-    It takes an object's name: a-z, 0-9, - and ., and none of - and . first or last.
+    It takes an object name: characters from a-z, 0-9, - and ., not starting or ending with - or ..
     """
     processes_per_node: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
@@ -3810,7 +3810,7 @@ class JobArgsDict(TypedDict):
     """
     Kueue's LocalQueue in which the job waits.
 
-    It takes an object's name: a-z, 0-9, - and ., and none of - and . first or last.
+    It takes an object name: characters from a-z, 0-9, - and ., not starting or ending with - or ..
     """
     require: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input['JobBoundsArgsDict']]]]]
     """
@@ -3820,7 +3820,7 @@ class JobArgsDict(TypedDict):
     """
     A file of Python packages, as pip reads it.
 
-    It takes a path, relative to the stack's file, or absolute.
+    It takes a path, either absolute or relative to the stack's file.
     """
     restart_policy: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
@@ -3840,13 +3840,13 @@ class JobArgsDict(TypedDict):
     """
     A Python file or folder.
 
-    It takes a path, relative to the stack's file, or absolute.
+    It takes a path, either absolute or relative to the stack's file.
     """
     script_entry: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
     The file of a folder to start; without a `train.py`, its only program.
 
-    It takes a path inside of the folder.
+    It takes a path inside the folder.
     """
     seed: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
@@ -3910,7 +3910,7 @@ class JobArgsDict(TypedDict):
     """
     Where the program starts; by default a script's folder, an image's WORKDIR.
 
-    It takes a path, relative to the stack's file, or absolute.
+    It takes a path, either absolute or relative to the stack's file.
     """
 
 @pulumi.input_type
@@ -4010,7 +4010,7 @@ class JobArgs:
         :param pulumi.Input[_builtins.int] epochs: Passes over all training samples.
         :param pulumi.Input[_builtins.str] goal: Stop all ranks once a validation reaches it: `accuracy=0.98`, `top5_accuracy=…` or `val_loss=0.3`.
                
-               It takes accuracy or top5_accuracy with a share of at most 1, or val_loss with a value above 0, such as accuracy=0.98 or val_loss=0.3.
+               It takes accuracy or top5_accuracy with a fraction of at most 1, or val_loss with a value above 0, such as accuracy=0.98 or val_loss=0.3.
         :param pulumi.Input[_builtins.int] gpus: GPUs of each replica; with `nccl` as many as processes.
         :param pulumi.Input[_builtins.str] image: An existing image.
                
@@ -4048,7 +4048,7 @@ class JobArgs:
                It takes a whole number of seconds, at least 1, or a duration such as 90s, 90 min, 1h30m or 12 hours.
         :param pulumi.Input[_builtins.str] priority_class: Of the pods.
                
-               It takes an object's name: a-z, 0-9, - and ., and none of - and . first or last.
+               It takes an object name: characters from a-z, 0-9, - and ., not starting or ending with - or ..
         :param pulumi.Input[_builtins.int] processes_per_node: Processes in each replica; each is a rank.
         :param pulumi.Input[_builtins.str] pull_policy: Or `Always`, `Never`: when a node pulls the image.
                
@@ -4056,11 +4056,11 @@ class JobArgs:
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] pull_secrets: Secrets of the namespace to pull it with.
         :param pulumi.Input[_builtins.str] queue: Kueue's LocalQueue in which the job waits.
                
-               It takes an object's name: a-z, 0-9, - and ., and none of - and . first or last.
+               It takes an object name: characters from a-z, 0-9, - and ., not starting or ending with - or ..
         :param pulumi.Input[Mapping[str, pulumi.Input['JobBoundsArgs']]] require: Bounds of reported numbers, which else fail the update: `{val_loss: {max: 0.35}, accuracy: {min: 0.97}}`.
         :param pulumi.Input[_builtins.str] requirements: A file of Python packages, as pip reads it.
                
-               It takes a path, relative to the stack's file, or absolute.
+               It takes a path, either absolute or relative to the stack's file.
         :param pulumi.Input[_builtins.str] restart_policy: Or `Never`, `ExitCode`: whether a failed container is restarted.
                
                One of `OnFailure`, `Never`, `ExitCode`.
@@ -4068,10 +4068,10 @@ class JobArgs:
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] retry_on: What to retry: `lostNode` (default), `ownFailure` (the program failed), or both.
         :param pulumi.Input[_builtins.str] script: A Python file or folder.
                
-               It takes a path, relative to the stack's file, or absolute.
+               It takes a path, either absolute or relative to the stack's file.
         :param pulumi.Input[_builtins.str] script_entry: The file of a folder to start; without a `train.py`, its only program.
                
-               It takes a path inside of the folder.
+               It takes a path inside the folder.
         :param pulumi.Input[_builtins.int] seed: Of the weights and the order of the samples.
         :param pulumi.Input[_builtins.str] shared_memory: Size of `/dev/shm`.
                
@@ -4096,7 +4096,7 @@ class JobArgs:
         :param pulumi.Input[_builtins.int] workers: Worker replicas, in addition to the Master (rank 0).
         :param pulumi.Input[_builtins.str] working_dir: Where the program starts; by default a script's folder, an image's WORKDIR.
                
-               It takes a path, relative to the stack's file, or absolute.
+               It takes a path, either absolute or relative to the stack's file.
         """
         if annotations is not None:
             pulumi.set(__self__, "annotations", annotations)
@@ -4459,7 +4459,7 @@ class JobArgs:
         """
         Stop all ranks once a validation reaches it: `accuracy=0.98`, `top5_accuracy=…` or `val_loss=0.3`.
 
-        It takes accuracy or top5_accuracy with a share of at most 1, or val_loss with a value above 0, such as accuracy=0.98 or val_loss=0.3.
+        It takes accuracy or top5_accuracy with a fraction of at most 1, or val_loss with a value above 0, such as accuracy=0.98 or val_loss=0.3.
         """
         return pulumi.get(self, "goal")
 
@@ -4739,7 +4739,7 @@ class JobArgs:
         """
         Of the pods.
 
-        It takes an object's name: a-z, 0-9, - and ., and none of - and . first or last.
+        It takes an object name: characters from a-z, 0-9, - and ., not starting or ending with - or ..
         """
         return pulumi.get(self, "priority_class")
 
@@ -4791,7 +4791,7 @@ class JobArgs:
         """
         Kueue's LocalQueue in which the job waits.
 
-        It takes an object's name: a-z, 0-9, - and ., and none of - and . first or last.
+        It takes an object name: characters from a-z, 0-9, - and ., not starting or ending with - or ..
         """
         return pulumi.get(self, "queue")
 
@@ -4817,7 +4817,7 @@ class JobArgs:
         """
         A file of Python packages, as pip reads it.
 
-        It takes a path, relative to the stack's file, or absolute.
+        It takes a path, either absolute or relative to the stack's file.
         """
         return pulumi.get(self, "requirements")
 
@@ -4869,7 +4869,7 @@ class JobArgs:
         """
         A Python file or folder.
 
-        It takes a path, relative to the stack's file, or absolute.
+        It takes a path, either absolute or relative to the stack's file.
         """
         return pulumi.get(self, "script")
 
@@ -4883,7 +4883,7 @@ class JobArgs:
         """
         The file of a folder to start; without a `train.py`, its only program.
 
-        It takes a path inside of the folder.
+        It takes a path inside the folder.
         """
         return pulumi.get(self, "script_entry")
 
@@ -5051,7 +5051,7 @@ class JobArgs:
         """
         Where the program starts; by default a script's folder, an image's WORKDIR.
 
-        It takes a path, relative to the stack's file, or absolute.
+        It takes a path, either absolute or relative to the stack's file.
         """
         return pulumi.get(self, "working_dir")
 
@@ -5112,15 +5112,15 @@ class JobBoundsArgs:
 class JobBuildArgsDict(TypedDict):
     context: pulumi.Input[_builtins.str]
     """
-    The build context, a folder relative to the stack's file, or absolute.
+    The build context, a folder, absolute or relative to the stack's file.
 
-    It takes a path, relative to the stack's file, or absolute.
+    It takes a path, either absolute or relative to the stack's file.
     """
     dockerfile: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
     The Dockerfile's path in that folder.
 
-    It takes a path inside of the folder.
+    It takes a path inside the folder.
     """
 
 @pulumi.input_type
@@ -5129,12 +5129,12 @@ class JobBuildArgs:
                  context: pulumi.Input[_builtins.str],
                  dockerfile: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[_builtins.str] context: The build context, a folder relative to the stack's file, or absolute.
+        :param pulumi.Input[_builtins.str] context: The build context, a folder, absolute or relative to the stack's file.
                
-               It takes a path, relative to the stack's file, or absolute.
+               It takes a path, either absolute or relative to the stack's file.
         :param pulumi.Input[_builtins.str] dockerfile: The Dockerfile's path in that folder.
                
-               It takes a path inside of the folder.
+               It takes a path inside the folder.
         """
         pulumi.set(__self__, "context", context)
         if dockerfile is not None:
@@ -5144,9 +5144,9 @@ class JobBuildArgs:
     @pulumi.getter
     def context(self) -> pulumi.Input[_builtins.str]:
         """
-        The build context, a folder relative to the stack's file, or absolute.
+        The build context, a folder, absolute or relative to the stack's file.
 
-        It takes a path, relative to the stack's file, or absolute.
+        It takes a path, either absolute or relative to the stack's file.
         """
         return pulumi.get(self, "context")
 
@@ -5160,7 +5160,7 @@ class JobBuildArgs:
         """
         The Dockerfile's path in that folder.
 
-        It takes a path inside of the folder.
+        It takes a path inside the folder.
         """
         return pulumi.get(self, "dockerfile")
 
@@ -5255,7 +5255,7 @@ class JobDataArgsDict(TypedDict):
     """
     The file's sha256.
 
-    It takes 64 of 0-9 and a-f, as sha256sum prints them.
+    It takes 64 characters from 0-9 and a-f, as printed by sha256sum.
     """
     url: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
@@ -5277,7 +5277,7 @@ class JobDataArgs:
         """
         :param pulumi.Input[_builtins.str] sha256: The file's sha256.
                
-               It takes 64 of 0-9 and a-f, as sha256sum prints them.
+               It takes 64 characters from 0-9 and a-f, as printed by sha256sum.
         :param pulumi.Input[_builtins.str] url: A URL that fsspec supports: an archive (tar, zip), which is unpacked, or another file.
                
                It takes a URL that fsspec supports, such as file:///results, abfs://container/folder or s3://bucket/folder.
@@ -5296,7 +5296,7 @@ class JobDataArgs:
         """
         The file's sha256.
 
-        It takes 64 of 0-9 and a-f, as sha256sum prints them.
+        It takes 64 characters from 0-9 and a-f, as printed by sha256sum.
         """
         return pulumi.get(self, "sha256")
 
@@ -5411,7 +5411,7 @@ class JobInputArgsDict(TypedDict):
     """
     The other job, which sets `outputs` or whose files the stack keeps.
 
-    It takes a DNS label: at most 40 of a-z, 0-9 and -, a letter first and no - last.
+    It takes a DNS label: at most 40 characters from a-z, 0-9 and -, starting with a letter and not ending with -.
     """
 
 @pulumi.input_type
@@ -5425,7 +5425,7 @@ class JobInputArgs:
                It takes the path of a file below the other job's SLIPWAY_OUTPUT_DIR, such as model.pt.
         :param pulumi.Input[_builtins.str] job: The other job, which sets `outputs` or whose files the stack keeps.
                
-               It takes a DNS label: at most 40 of a-z, 0-9 and -, a letter first and no - last.
+               It takes a DNS label: at most 40 characters from a-z, 0-9 and -, starting with a letter and not ending with -.
         """
         pulumi.set(__self__, "artifact", artifact)
         pulumi.set(__self__, "job", job)
@@ -5450,7 +5450,7 @@ class JobInputArgs:
         """
         The other job, which sets `outputs` or whose files the stack keeps.
 
-        It takes a DNS label: at most 40 of a-z, 0-9 and -, a letter first and no - last.
+        It takes a DNS label: at most 40 characters from a-z, 0-9 and -, starting with a letter and not ending with -.
         """
         return pulumi.get(self, "job")
 
@@ -5462,7 +5462,7 @@ class JobInputArgs:
 class JobLimitsArgsDict(TypedDict):
     cpu: NotRequired[pulumi.Input[Optional[Union[_builtins.str, _builtins.float]]]]
     """
-    Cores; if no limit is set, it may use the node's idle cores.
+    CPU cores; by default, a replica can also use the node's idle cores.
 
     It takes cores above 0, such as 2, 0.5 or 500m.
     """
@@ -5474,7 +5474,7 @@ class JobLimitsArgsDict(TypedDict):
     """
     memory: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Includes `/dev/shm`; by default the `memory` that it requests.
+    Memory, including `/dev/shm`; by default the `memory` that it requests.
 
     It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
     """
@@ -5486,13 +5486,13 @@ class JobLimitsArgs:
                  ephemeral_storage: pulumi.Input[Optional[_builtins.str]] = None,
                  memory: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[Union[_builtins.str, _builtins.float]] cpu: Cores; if no limit is set, it may use the node's idle cores.
+        :param pulumi.Input[Union[_builtins.str, _builtins.float]] cpu: CPU cores; by default, a replica can also use the node's idle cores.
                
                It takes cores above 0, such as 2, 0.5 or 500m.
         :param pulumi.Input[_builtins.str] ephemeral_storage: Space on the node's disk.
                
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
-        :param pulumi.Input[_builtins.str] memory: Includes `/dev/shm`; by default the `memory` that it requests.
+        :param pulumi.Input[_builtins.str] memory: Memory, including `/dev/shm`; by default the `memory` that it requests.
                
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
         """
@@ -5507,7 +5507,7 @@ class JobLimitsArgs:
     @pulumi.getter
     def cpu(self) -> pulumi.Input[Optional[Union[_builtins.str, _builtins.float]]]:
         """
-        Cores; if no limit is set, it may use the node's idle cores.
+        CPU cores; by default, a replica can also use the node's idle cores.
 
         It takes cores above 0, such as 2, 0.5 or 500m.
         """
@@ -5535,7 +5535,7 @@ class JobLimitsArgs:
     @pulumi.getter
     def memory(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Includes `/dev/shm`; by default the `memory` that it requests.
+        Memory, including `/dev/shm`; by default the `memory` that it requests.
 
         It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
         """
@@ -5549,7 +5549,7 @@ class JobLimitsArgs:
 class JobMasterArgsDict(TypedDict):
     cpu: NotRequired[pulumi.Input[Optional[Union[_builtins.str, _builtins.float]]]]
     """
-    Cores that it requests.
+    CPU cores that it requests.
 
     It takes cores above 0, such as 2, 0.5 or 500m.
     """
@@ -5565,7 +5565,7 @@ class JobMasterArgsDict(TypedDict):
     """
     limits: NotRequired[pulumi.Input[Optional['JobLimitsArgsDict']]]
     """
-    The maximum that it may use.
+    The maximum that it can use.
     """
     memory: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
@@ -5583,14 +5583,14 @@ class JobMasterArgs:
                  limits: pulumi.Input[Optional['JobLimitsArgs']] = None,
                  memory: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[Union[_builtins.str, _builtins.float]] cpu: Cores that it requests.
+        :param pulumi.Input[Union[_builtins.str, _builtins.float]] cpu: CPU cores that it requests.
                
                It takes cores above 0, such as 2, 0.5 or 500m.
         :param pulumi.Input[_builtins.str] ephemeral_storage: Disk space on the node that it requests.
                
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
         :param pulumi.Input[_builtins.int] gpus: The number of GPUs that it requests.
-        :param pulumi.Input['JobLimitsArgs'] limits: The maximum that it may use.
+        :param pulumi.Input['JobLimitsArgs'] limits: The maximum that it can use.
         :param pulumi.Input[_builtins.str] memory: Memory that it requests, including `/dev/shm`.
                
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
@@ -5610,7 +5610,7 @@ class JobMasterArgs:
     @pulumi.getter
     def cpu(self) -> pulumi.Input[Optional[Union[_builtins.str, _builtins.float]]]:
         """
-        Cores that it requests.
+        CPU cores that it requests.
 
         It takes cores above 0, such as 2, 0.5 or 500m.
         """
@@ -5650,7 +5650,7 @@ class JobMasterArgs:
     @pulumi.getter
     def limits(self) -> pulumi.Input[Optional['JobLimitsArgs']]:
         """
-        The maximum that it may use.
+        The maximum that it can use.
         """
         return pulumi.get(self, "limits")
 
@@ -5706,7 +5706,7 @@ class JobSecretKeyArgsDict(TypedDict):
     """
     A secret in the stack's configuration, set with `pulumi config set --secret`; its value is put in the job's own Secret. Replaces `secret` and `key`.
 
-    It takes a key of the stack's configuration without `slipway:`, such as hfToken.
+    It takes a key from the stack's configuration, without the prefix `slipway:`, such as hfToken.
     """
     key: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
@@ -5716,7 +5716,7 @@ class JobSecretKeyArgsDict(TypedDict):
     """
     The name of an existing Secret.
 
-    It takes an object's name: a-z, 0-9, - and ., and none of - and . first or last.
+    It takes an object name: characters from a-z, 0-9, - and ., not starting or ending with - or ..
     """
 
 @pulumi.input_type
@@ -5728,11 +5728,11 @@ class JobSecretKeyArgs:
         """
         :param pulumi.Input[_builtins.str] config: A secret in the stack's configuration, set with `pulumi config set --secret`; its value is put in the job's own Secret. Replaces `secret` and `key`.
                
-               It takes a key of the stack's configuration without `slipway:`, such as hfToken.
+               It takes a key from the stack's configuration, without the prefix `slipway:`, such as hfToken.
         :param pulumi.Input[_builtins.str] key: The key in that Secret.
         :param pulumi.Input[_builtins.str] secret: The name of an existing Secret.
                
-               It takes an object's name: a-z, 0-9, - and ., and none of - and . first or last.
+               It takes an object name: characters from a-z, 0-9, - and ., not starting or ending with - or ..
         """
         if config is not None:
             pulumi.set(__self__, "config", config)
@@ -5747,7 +5747,7 @@ class JobSecretKeyArgs:
         """
         A secret in the stack's configuration, set with `pulumi config set --secret`; its value is put in the job's own Secret. Replaces `secret` and `key`.
 
-        It takes a key of the stack's configuration without `slipway:`, such as hfToken.
+        It takes a key from the stack's configuration, without the prefix `slipway:`, such as hfToken.
         """
         return pulumi.get(self, "config")
 
@@ -5773,7 +5773,7 @@ class JobSecretKeyArgs:
         """
         The name of an existing Secret.
 
-        It takes an object's name: a-z, 0-9, - and ., and none of - and . first or last.
+        It takes an object name: characters from a-z, 0-9, - and ., not starting or ending with - or ..
         """
         return pulumi.get(self, "secret")
 
@@ -5920,7 +5920,7 @@ class JobVolumeArgsDict(TypedDict):
     """
     The name of an existing PersistentVolumeClaim.
 
-    It takes an object's name: a-z, 0-9, - and ., and none of - and . first or last.
+    It takes an object name: characters from a-z, 0-9, - and ., not starting or ending with - or ..
     """
     empty_dir: NotRequired[pulumi.Input[Optional[Union[_builtins.bool, _builtins.str]]]]
     """
@@ -5963,7 +5963,7 @@ class JobVolumeArgs:
                It takes an absolute path such as /mnt/data, without a colon, `.` or `..` elements, or a trailing /.
         :param pulumi.Input[_builtins.str] claim: The name of an existing PersistentVolumeClaim.
                
-               It takes an object's name: a-z, 0-9, - and ., and none of - and . first or last.
+               It takes an object name: characters from a-z, 0-9, - and ., not starting or ending with - or ..
         :param pulumi.Input[Union[_builtins.bool, _builtins.str]] empty_dir: A directory that starts empty and is deleted with its pod: `true`, or the maximum size.
         :param pulumi.Input[_builtins.str] host_path: A directory on the node, which becomes a PersistentVolume and a claim.
                
@@ -6008,7 +6008,7 @@ class JobVolumeArgs:
         """
         The name of an existing PersistentVolumeClaim.
 
-        It takes an object's name: a-z, 0-9, - and ., and none of - and . first or last.
+        It takes an object name: characters from a-z, 0-9, - and ., not starting or ending with - or ..
         """
         return pulumi.get(self, "claim")
 
@@ -7717,9 +7717,9 @@ class NotifyArgsDict(TypedDict):
     """
     url: pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]]
     """
-    The secret that holds its URL.
+    The secret that contains the webhook's URL.
 
-    It takes {config: hook} only, for a value set by `pulumi config set --secret hook`.
+    It takes {config: hook}, which refers to a value set by `pulumi config set --secret hook`.
     """
     form: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
@@ -7729,13 +7729,13 @@ class NotifyArgsDict(TypedDict):
     """
     key: NotRequired[pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]]
     """
-    The secret that holds the key to sign requests with.
+    The secret that contains the key for signing requests.
 
-    It takes {config: hook} only, for a value set by `pulumi config set --secret hook`.
+    It takes {config: hook}, which refers to a value set by `pulumi config set --secret hook`.
     """
     on: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]]
     """
-    The outcomes that it is called for; `failed` is any outcome but success.
+    The outcomes for which it is called; `failed` is any outcome but success.
     """
 
 @pulumi.input_type
@@ -7748,16 +7748,16 @@ class NotifyArgs:
         """
         A webhook that is told when a run ends.
 
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] url: The secret that holds its URL.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] url: The secret that contains the webhook's URL.
                
-               It takes {config: hook} only, for a value set by `pulumi config set --secret hook`.
+               It takes {config: hook}, which refers to a value set by `pulumi config set --secret hook`.
         :param pulumi.Input[_builtins.str] form: The body: the result's fields, a message for Slack, or one for a Teams workflow.
                
                One of `plain`, `slack`, `teams`.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] key: The secret that holds the key to sign requests with.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] key: The secret that contains the key for signing requests.
                
-               It takes {config: hook} only, for a value set by `pulumi config set --secret hook`.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] on: The outcomes that it is called for; `failed` is any outcome but success.
+               It takes {config: hook}, which refers to a value set by `pulumi config set --secret hook`.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] on: The outcomes for which it is called; `failed` is any outcome but success.
         """
         pulumi.set(__self__, "url", url)
         if form is not None:
@@ -7771,9 +7771,9 @@ class NotifyArgs:
     @pulumi.getter
     def url(self) -> pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]]:
         """
-        The secret that holds its URL.
+        The secret that contains the webhook's URL.
 
-        It takes {config: hook} only, for a value set by `pulumi config set --secret hook`.
+        It takes {config: hook}, which refers to a value set by `pulumi config set --secret hook`.
         """
         return pulumi.get(self, "url")
 
@@ -7799,9 +7799,9 @@ class NotifyArgs:
     @pulumi.getter
     def key(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        The secret that holds the key to sign requests with.
+        The secret that contains the key for signing requests.
 
-        It takes {config: hook} only, for a value set by `pulumi config set --secret hook`.
+        It takes {config: hook}, which refers to a value set by `pulumi config set --secret hook`.
         """
         return pulumi.get(self, "key")
 
@@ -7813,7 +7813,7 @@ class NotifyArgs:
     @pulumi.getter
     def on(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
         """
-        The outcomes that it is called for; `failed` is any outcome but success.
+        The outcomes for which it is called; `failed` is any outcome but success.
         """
         return pulumi.get(self, "on")
 
@@ -7846,7 +7846,7 @@ class OutputsArgsDict(TypedDict):
     """
     StorageClass for the volume; the cluster's default if not set. If set, the volume is used even in clusters whose cloud has a store.
 
-    It takes an object's name: a-z, 0-9, - and ., and none of - and . first or last.
+    It takes an object name: characters from a-z, 0-9, - and ., not starting or ending with - or ..
     """
 
 @pulumi.input_type
@@ -7868,7 +7868,7 @@ class OutputsArgs:
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
         :param pulumi.Input[_builtins.str] storage_class: StorageClass for the volume; the cluster's default if not set. If set, the volume is used even in clusters whose cloud has a store.
                
-               It takes an object's name: a-z, 0-9, - and ., and none of - and . first or last.
+               It takes an object name: characters from a-z, 0-9, - and ., not starting or ending with - or ..
         """
         if access_mode is not None:
             pulumi.set(__self__, "access_mode", access_mode)
@@ -7925,7 +7925,7 @@ class OutputsArgs:
         """
         StorageClass for the volume; the cluster's default if not set. If set, the volume is used even in clusters whose cloud has a store.
 
-        It takes an object's name: a-z, 0-9, - and ., and none of - and . first or last.
+        It takes an object name: characters from a-z, 0-9, - and ., not starting or ending with - or ..
         """
         return pulumi.get(self, "storage_class")
 

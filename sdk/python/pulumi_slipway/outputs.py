@@ -68,45 +68,45 @@ class Result(dict):
         :param _builtins.str state: The state in which the run ended.
                
                One of `Succeeded`, `Failed`, `TimedOut`, `CannotStart`, `Running`.
-        :param _builtins.float accuracy: Share of the test set classified correctly after the last epoch, 0 to 1.
+        :param _builtins.float accuracy: Fraction of the test set classified correctly after the last epoch, 0 to 1.
         :param Mapping[str, Any] apart: Ranks that trained separately: their number (`ranks`), the number of groups (`worlds`) and the size of the largest (`largest`); `met` if they communicated.
         :param Mapping[str, Mapping[str, Any]] artifacts: The files copied out of the pod, with the `url`, `sha256` and `bytes` of each.
         :param Sequence[Mapping[str, Any]] attempts: The earlier attempts, oldest first.
         :param _builtins.str backend: The torch.distributed backend.
-        :param Mapping[str, _builtins.float] class_accuracies: The accuracy of each class, by its name.
-        :param _builtins.str completed: RFC 3339, by the cluster's clock.
+        :param Mapping[str, _builtins.float] class_accuracies: The accuracy for each class, by class name.
+        :param _builtins.str completed: The end time, in RFC 3339 format, by the cluster's clock.
         :param _builtins.str dataset: The data set that the run trained on.
         :param _builtins.str device: Rank 0's device: cpu or cuda.
         :param _builtins.str device_name: The GPU's name.
-        :param _builtins.float duration_seconds: From `started` to `completed`.
+        :param _builtins.float duration_seconds: Seconds from `started` to `completed`.
         :param Sequence[_builtins.float] epoch_accuracies: The accuracy after each epoch.
-        :param Mapping[str, Sequence[_builtins.float]] epoch_metrics: The latest 1,000 values of each figure, in epoch order.
-        :param Mapping[str, _builtins.int] exit_codes: The exit code of each replica, by its rank or ranks.
+        :param Mapping[str, Sequence[_builtins.float]] epoch_metrics: The latest 1,000 values of each metric, in epoch order.
+        :param Mapping[str, _builtins.int] exit_codes: Each replica's exit code, by its rank or ranks.
         :param 'ResultFailureDetails' failure: Details about a run that did not succeed.
         :param _builtins.str goal: The job's `goal`.
         :param _builtins.bool goal_reached: Whether the goal was reached.
-        :param _builtins.float goodput: Share of the time since the first attempt started that was spent on the steps that led to the final model, 0 to 1.
-        :param _builtins.str image: The image of the pods, by its digest.
+        :param _builtins.float goodput: Fraction of the time since the first attempt started that was spent on the steps that led to the final model, 0 to 1.
+        :param _builtins.str image: The pods' image, by digest.
         :param _builtins.str last_succeeded: The `run_id` of the latest earlier run that succeeded, if this one did not.
         :param Mapping[str, _builtins.int] left_behind: Files in /work that were lost with the pod, at most ten, with their sizes.
-        :param Mapping[str, _builtins.str] left_out: Reported values that a result can't hold, such as NaN, as text by their path.
+        :param Mapping[str, _builtins.str] left_out: Reported values that a result can't contain, such as NaN, as text, by path.
         :param _builtins.float longest_pause_seconds: The longest time without a step.
         :param _builtins.float loss: Mean training cross-entropy in the last epoch, over all ranks.
-        :param Mapping[str, _builtins.float] metrics: Any other figures that the program reports, by name.
+        :param Mapping[str, _builtins.float] metrics: Other metrics that the program reports, by name.
         :param _builtins.str reason: The reason, in one line.
-        :param _builtins.int reformations: How often the workers of an elastic job formed a new group.
+        :param _builtins.int reformations: How often the workers in an elastic job formed a new group.
         :param _builtins.int restarts: The number of container restarts.
         :param _builtins.int resumed_step: The step of the checkpoint that the run resumed from.
-        :param _builtins.str run_id: The id of the run.
+        :param _builtins.str run_id: The run's ID.
         :param _builtins.int samples_seen: Training samples that all ranks processed.
-        :param _builtins.str started: RFC 3339, by the cluster's clock.
-        :param Mapping[str, _builtins.float] step_seconds: Time spent on the steps that led to the final model, by run.
+        :param _builtins.str started: The start time, in RFC 3339 format, by the cluster's clock.
+        :param Mapping[str, _builtins.float] step_seconds: Seconds spent on the steps that led to the final model, by run ID.
         :param Mapping[str, _builtins.str] stragglers: Ranks that were slower than the others, and how long each part of a step took.
         :param _builtins.float time_to_accuracy_seconds: Seconds of training until the goal was reached.
-        :param _builtins.float top5_accuracy: Share of the test set whose class is among the five likeliest, 0 to 1.
+        :param _builtins.float top5_accuracy: Fraction of the test set whose class is among the five likeliest, 0 to 1.
         :param _builtins.str torch: The version of torch.
         :param _builtins.str tracking: The URL of the run's page on the tracking server.
-        :param _builtins.float training_seconds: From rank 0's start to its end, as measured by rank 0.
+        :param _builtins.float training_seconds: Seconds from rank 0's start to its end, as measured by rank 0.
         :param _builtins.int world_size: The number of ranks.
         """
         pulumi.set(__self__, "state", state)
@@ -205,7 +205,7 @@ class Result(dict):
     @pulumi.getter
     def accuracy(self) -> Optional[_builtins.float]:
         """
-        Share of the test set classified correctly after the last epoch, 0 to 1.
+        Fraction of the test set classified correctly after the last epoch, 0 to 1.
         """
         return pulumi.get(self, "accuracy")
 
@@ -245,7 +245,7 @@ class Result(dict):
     @pulumi.getter
     def class_accuracies(self) -> Optional[Mapping[str, _builtins.float]]:
         """
-        The accuracy of each class, by its name.
+        The accuracy for each class, by class name.
         """
         return pulumi.get(self, "class_accuracies")
 
@@ -253,7 +253,7 @@ class Result(dict):
     @pulumi.getter
     def completed(self) -> Optional[_builtins.str]:
         """
-        RFC 3339, by the cluster's clock.
+        The end time, in RFC 3339 format, by the cluster's clock.
         """
         return pulumi.get(self, "completed")
 
@@ -285,7 +285,7 @@ class Result(dict):
     @pulumi.getter
     def duration_seconds(self) -> Optional[_builtins.float]:
         """
-        From `started` to `completed`.
+        Seconds from `started` to `completed`.
         """
         return pulumi.get(self, "duration_seconds")
 
@@ -301,7 +301,7 @@ class Result(dict):
     @pulumi.getter
     def epoch_metrics(self) -> Optional[Mapping[str, Sequence[_builtins.float]]]:
         """
-        The latest 1,000 values of each figure, in epoch order.
+        The latest 1,000 values of each metric, in epoch order.
         """
         return pulumi.get(self, "epoch_metrics")
 
@@ -309,7 +309,7 @@ class Result(dict):
     @pulumi.getter
     def exit_codes(self) -> Optional[Mapping[str, _builtins.int]]:
         """
-        The exit code of each replica, by its rank or ranks.
+        Each replica's exit code, by its rank or ranks.
         """
         return pulumi.get(self, "exit_codes")
 
@@ -341,7 +341,7 @@ class Result(dict):
     @pulumi.getter
     def goodput(self) -> Optional[_builtins.float]:
         """
-        Share of the time since the first attempt started that was spent on the steps that led to the final model, 0 to 1.
+        Fraction of the time since the first attempt started that was spent on the steps that led to the final model, 0 to 1.
         """
         return pulumi.get(self, "goodput")
 
@@ -349,7 +349,7 @@ class Result(dict):
     @pulumi.getter
     def image(self) -> Optional[_builtins.str]:
         """
-        The image of the pods, by its digest.
+        The pods' image, by digest.
         """
         return pulumi.get(self, "image")
 
@@ -373,7 +373,7 @@ class Result(dict):
     @pulumi.getter
     def left_out(self) -> Optional[Mapping[str, _builtins.str]]:
         """
-        Reported values that a result can't hold, such as NaN, as text by their path.
+        Reported values that a result can't contain, such as NaN, as text, by path.
         """
         return pulumi.get(self, "left_out")
 
@@ -397,7 +397,7 @@ class Result(dict):
     @pulumi.getter
     def metrics(self) -> Optional[Mapping[str, _builtins.float]]:
         """
-        Any other figures that the program reports, by name.
+        Other metrics that the program reports, by name.
         """
         return pulumi.get(self, "metrics")
 
@@ -413,7 +413,7 @@ class Result(dict):
     @pulumi.getter
     def reformations(self) -> Optional[_builtins.int]:
         """
-        How often the workers of an elastic job formed a new group.
+        How often the workers in an elastic job formed a new group.
         """
         return pulumi.get(self, "reformations")
 
@@ -437,7 +437,7 @@ class Result(dict):
     @pulumi.getter
     def run_id(self) -> Optional[_builtins.str]:
         """
-        The id of the run.
+        The run's ID.
         """
         return pulumi.get(self, "run_id")
 
@@ -453,7 +453,7 @@ class Result(dict):
     @pulumi.getter
     def started(self) -> Optional[_builtins.str]:
         """
-        RFC 3339, by the cluster's clock.
+        The start time, in RFC 3339 format, by the cluster's clock.
         """
         return pulumi.get(self, "started")
 
@@ -461,7 +461,7 @@ class Result(dict):
     @pulumi.getter
     def step_seconds(self) -> Optional[Mapping[str, _builtins.float]]:
         """
-        Time spent on the steps that led to the final model, by run.
+        Seconds spent on the steps that led to the final model, by run ID.
         """
         return pulumi.get(self, "step_seconds")
 
@@ -485,7 +485,7 @@ class Result(dict):
     @pulumi.getter
     def top5_accuracy(self) -> Optional[_builtins.float]:
         """
-        Share of the test set whose class is among the five likeliest, 0 to 1.
+        Fraction of the test set whose class is among the five likeliest, 0 to 1.
         """
         return pulumi.get(self, "top5_accuracy")
 
@@ -509,7 +509,7 @@ class Result(dict):
     @pulumi.getter
     def training_seconds(self) -> Optional[_builtins.float]:
         """
-        From rank 0's start to its end, as measured by rank 0.
+        Seconds from rank 0's start to its end, as measured by rank 0.
         """
         return pulumi.get(self, "training_seconds")
 
@@ -552,12 +552,12 @@ class ResultFailureDetails(dict):
         :param _builtins.int followers: The number of other replicas that failed afterwards.
         :param Sequence[_builtins.str] log: The last lines of the log.
         :param _builtins.str memory_limit: The container's memory limit.
-        :param _builtins.bool out_of_memory: Whether the kernel killed it at its memory limit.
+        :param _builtins.bool out_of_memory: Whether it was killed because it exceeded its memory limit.
         :param _builtins.str pod: That rank's pod.
         :param Sequence[_builtins.str] previous_log: The last lines of the log before the container was restarted.
-        :param _builtins.int rank: The rank that failed, or that its peers waited for.
-        :param _builtins.str signal: The signal that killed it.
-        :param Mapping[str, Sequence[_builtins.str]] stacks: The stacks of ranks at the time they were stopped, innermost frame first, by name.
+        :param _builtins.int rank: The rank that failed, or for which its peers were waiting.
+        :param _builtins.str signal: The signal that killed the container.
+        :param Mapping[str, Sequence[_builtins.str]] stacks: Stack traces of ranks when they were stopped, innermost frame first, by rank.
         """
         if advice is not None:
             pulumi.set(__self__, "advice", advice)
@@ -676,7 +676,7 @@ class ResultFailureDetails(dict):
     @pulumi.getter
     def out_of_memory(self) -> Optional[_builtins.bool]:
         """
-        Whether the kernel killed it at its memory limit.
+        Whether it was killed because it exceeded its memory limit.
         """
         return pulumi.get(self, "out_of_memory")
 
@@ -700,7 +700,7 @@ class ResultFailureDetails(dict):
     @pulumi.getter
     def rank(self) -> Optional[_builtins.int]:
         """
-        The rank that failed, or that its peers waited for.
+        The rank that failed, or for which its peers were waiting.
         """
         return pulumi.get(self, "rank")
 
@@ -708,7 +708,7 @@ class ResultFailureDetails(dict):
     @pulumi.getter
     def signal(self) -> Optional[_builtins.str]:
         """
-        The signal that killed it.
+        The signal that killed the container.
         """
         return pulumi.get(self, "signal")
 
@@ -716,7 +716,7 @@ class ResultFailureDetails(dict):
     @pulumi.getter
     def stacks(self) -> Optional[Mapping[str, Sequence[_builtins.str]]]:
         """
-        The stacks of ranks at the time they were stopped, innermost frame first, by name.
+        Stack traces of ranks when they were stopped, innermost frame first, by rank.
         """
         return pulumi.get(self, "stacks")
 

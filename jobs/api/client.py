@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from email.utils import parsedate_to_datetime
@@ -19,8 +20,9 @@ from core import kube
 from core.kube import Request
 from core.manifests import rendered
 from jobs.api.lines import Line
-from jobs.api.streams import LIMIT, log_lines, watch
-from jobs.model.names import CONTAINER
+from jobs.api.streams import LIMIT, log_lines
+from jobs.api.watches import Failed, Kind, See, watched
+from jobs.model.names import CONTAINER, JOB_LABEL
 from jobs.model.pytorchjob import API_PATH, JOB_NAME_LABEL
 
 Object = dict[str, Any]
@@ -49,7 +51,7 @@ class JobApi:
     @classmethod
     def connect(cls, kubeconfig: str, namespace: str, name: str) -> Self:
         """Return the job `name` on the cluster that the text `kubeconfig` describes."""
-        return cls(kube.connect(kubeconfig), namespace, name)
+        return cls(kube.shared(kubeconfig), namespace, name)
 
     def retrying(self, seconds: float) -> Self:
         return replace(self, retry_seconds=seconds)
@@ -92,7 +94,8 @@ class JobApi:
 
     def pods(self) -> list[Object]:
         """Return the pods that the job owns; other pods may carry its label."""
-        return self._owned(self._items(self._pods, self._labelled))
+        own = {"labelSelector": f"{JOB_NAME_LABEL}={self.name}"}
+        return [pod for pod in self._items(self._pods, own) if _owner(pod) == self.name]
 
     def delete_pod(self, name: str, *, at_once: bool = False) -> None:
         """Start deleting one pod, if it exists; `at_once` does not wait for a lost node."""
@@ -154,17 +157,15 @@ class JobApi:
             options["sinceTime"] = since
         return log_lines(self.client, f"{self._path(pod)}/log", options)
 
-    def watch_job(self) -> Iterator[list[Object]]:
-        return watch(self.client, self._jobs, {"fieldSelector": f"metadata.name={self.name}"})
+    def watch_job(self, see: See, failed: Failed) -> AbstractContextManager[None]:
+        """Watch the job, in a list that is empty while it does not exist."""
+        kind = Kind(self.client, self._jobs, JOB_LABEL, _name)
+        return watched(kind, self.name, see, failed)
 
-    def watch_pods(self) -> Iterator[list[Object]]:
-        """Watch the pods that `pods` returns: see `jobs.api.streams.watch`."""
-        return map(self._owned, watch(self.client, self._pods, self._labelled))
-
-    def _owned(self, pods: list[Object]) -> list[Object]:
-        owners = ((pod, pod["metadata"].get("ownerReferences") or ()) for pod in pods)
-        mine = ("PyTorchJob", self.name)
-        return [pod for pod, of in owners if mine in {(each["kind"], each["name"]) for each in of}]
+    def watch_pods(self, see: See, failed: Failed) -> AbstractContextManager[None]:
+        """Watch the pods that `pods` returns."""
+        kind = Kind(self.client, self._pods, JOB_NAME_LABEL, _owner)
+        return watched(kind, self.name, see, failed)
 
     @property
     def _jobs(self) -> str:
@@ -173,10 +174,6 @@ class JobApi:
     @property
     def _pods(self) -> str:
         return f"{_in(self.namespace)}/pods"
-
-    @property
-    def _labelled(self) -> dict[str, str]:
-        return {"labelSelector": f"{JOB_NAME_LABEL}={self.name}"}
 
     def _path(self, pod: str | None = None) -> str:
         return f"{self._jobs}/{self.name}" if pod is None else f"{self._pods}/{pod}"
@@ -214,3 +211,13 @@ class JobApi:
 
 def _in(namespace: str) -> str:
     return f"/api/v1/namespaces/{namespace}"
+
+
+def _name(job: Object) -> str:
+    return str(job["metadata"]["name"])
+
+
+def _owner(pod: Object) -> str | None:
+    """Return the name of the PyTorchJob that owns a pod; None if none does."""
+    owners = pod["metadata"].get("ownerReferences") or ()
+    return next((each["name"] for each in owners if each["kind"] == "PyTorchJob"), None)

@@ -1,17 +1,14 @@
-"""Stream replicas' logs and changes to objects from the API server."""
+"""Stream replicas' logs from the API server."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from kubernetes.client import ApiClient
-from kubernetes.watch import Watch
 
 from core import kube
 from jobs.api.lines import LONGEST, Line
 
 LIMIT = (5, 20)
 """Time limits in seconds: to connect, and between two reads."""
-_WATCH_SECONDS = 30
 
 
 def log_lines(client: ApiClient, path: str, options: Mapping[str, str]) -> Iterator[list[Line]]:
@@ -36,31 +33,3 @@ def log_lines(client: ApiClient, path: str, options: Mapping[str, str]) -> Itera
     finally:
         # The connection can't be reused: unread data may still arrive on it.
         answer.close()
-
-
-def watch(client: ApiClient, path: str, query: Mapping[str, str]) -> Iterator[list[dict[str, Any]]]:
-    """Yield all objects now and after each change, for half a minute; raises like `log_lines`.
-
-    Call it again afterwards: the new listing shows anything that the watch may have missed.
-    """
-    listing = kube.ask(client, kube.Request("GET", path, query), limit=LIMIT)
-    objects = {item["metadata"]["uid"]: item for item in listing["items"]}
-    yield list(objects.values())
-    since = {
-        "watch": "true",
-        "resourceVersion": listing["metadata"]["resourceVersion"],
-        "timeoutSeconds": str(_WATCH_SECONDS),
-    }
-    changed = kube.Request("GET", path, {**query, **since})
-    stream = Watch().stream(  # type: ignore[no-untyped-call]
-        lambda **_: kube.send(client, changed, limit=(5, 35)),
-        timeout_seconds=_WATCH_SECONDS,
-    )
-    for change in stream:
-        uid = change["raw_object"]["metadata"]["uid"]
-        objects[uid] = change["raw_object"]
-        # A deleted object's last state may contain an exit code.
-        yield list(objects.values())
-        if change["type"] == "DELETED":
-            del objects[uid]
-            yield list(objects.values())

@@ -1,11 +1,11 @@
 """Gather a job's watch events and log lines in one queue as they arrive."""
 
 import queue
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from core.kube import REQUEST_ERRORS
@@ -26,9 +26,7 @@ See = Callable[[Any], None]
 class Feed:
     """Follows one run in threads while its `with` block runs, and records its replicas' logs.
 
-    A watch that ends or breaks (a restarted API server, `410 Gone`) starts over with a new
-    listing, so no lasting change is missed. Progress comes from replica 0's lines or, in an elastic
-    job, from the first running replica.
+    Progress comes from replica 0's lines or, in an elastic job, from the first running replica.
     """
 
     api: JobApi
@@ -36,7 +34,6 @@ class Feed:
     kept: Run
     warn: Callable[[str], None]
     _seen: "queue.SimpleQueue[tuple[See, Any]]" = field(default_factory=queue.SimpleQueue)
-    _closed: threading.Event = field(default_factory=threading.Event)
     _pods: Sequence[Mapping[str, Any]] = ()
     _resources: ExitStack = field(default_factory=ExitStack)
     _progress_replica: int = 0
@@ -47,13 +44,12 @@ class Feed:
         self._resources.enter_context(self._recording)
         self.follower = Follower(api, self._recording, starts_in)
         self._resources.callback(self.follower.close)
-        for watched in ((run.see_jobs, api.watch_job), (run.see_pods, api.watch_pods)):
-            threading.Thread(target=self._repeat, args=watched, daemon=True).start()
+        for see, watch in ((run.see_jobs, api.watch_job), (run.see_pods, api.watch_pods)):
+            watched = watch(partial(self._pass_on, see), self.follower.failed)
+            self._resources.enter_context(watched)
         return self
 
     def __exit__(self, *_: object) -> None:
-        # A thread ends when its current watch does; all threads are daemons.
-        self._closed.set()
         self._resources.close()
 
     def process(self, wait_seconds: float) -> None:
@@ -111,14 +107,6 @@ class Feed:
             if is_progress:
                 self._seen.put((self.run.progress.see, line.text))
 
-    def _repeat(self, see: See, watch: Callable[[], Iterable[list[Object]]]) -> None:
-        while not self._closed.is_set():
-            try:
-                for what in watch():
-                    self.follower.contact = time.monotonic()
-                    self._seen.put((see, what))
-                    if self._closed.is_set():
-                        break
-            except Exception as error:  # noqa: BLE001 - see `failed`
-                self.follower.failed(error)
-                self._closed.wait(1.0)
+    def _pass_on(self, see: See, objects: list[Object]) -> None:
+        self.follower.contact = time.monotonic()
+        self._seen.put((see, objects))

@@ -19,6 +19,7 @@ from jobs.records.archive import Run
 from jobs.records.events import HELD
 from jobs.records.recording import Recording
 
+_EVENT = '"event": '
 See = Callable[[Any], None]
 
 
@@ -37,6 +38,7 @@ class Feed:
     _pods: Sequence[Mapping[str, Any]] = ()
     _resources: ExitStack = field(default_factory=ExitStack)
     _progress_replica: int = 0
+    _ending: bool = False
 
     def __enter__(self) -> "Feed":
         run, api = self.run, self.api
@@ -71,6 +73,7 @@ class Feed:
 
     def finish(self, limit_seconds: float) -> None:
         """Fetch the rest of the logs before any pod is deleted."""
+        self._ending = True
         try:
             self._pods = self.api.pods()
         except REQUEST_ERRORS as error:
@@ -99,7 +102,10 @@ class Feed:
     def _hear(self, replica: int, lines: Iterable[Line]) -> None:
         # Lines that an earlier process recorded are read again only to restore the progress.
         fresh = lines if isinstance(lines, Sequence) else ()
-        self._seen.put((self.run.see_sign, (replica, fresh)))
+        if not self._ending:
+            # A log may not fit in memory, even less those of all ranks.
+            signs = [each for each in fresh[:-1] if _EVENT in each.text]
+            self._seen.put((self.run.see_sign, (replica, [*signs, *fresh[-1:]])))
         is_progress, may_be_held = replica == self._progress_replica, self.run.may_be_held
         for line in lines if is_progress or may_be_held else ():
             if may_be_held and HELD in line.text:

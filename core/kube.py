@@ -6,13 +6,11 @@ import os
 import shutil
 import ssl
 import sys
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
-from weakref import WeakValueDictionary
 
 import urllib3
 import yaml
@@ -29,9 +27,6 @@ _INLINE = {
 _LOGIN_SECONDS = 30
 _TIMED_OUT = 124
 """The exit status of timeout(1) after a timeout."""
-
-_SHARED: WeakValueDictionary[str, client.ApiClient] = WeakValueDictionary()
-_SHARING = threading.Lock()
 
 Limit = float | tuple[float, float]
 
@@ -106,15 +101,6 @@ def connect(kubeconfig: str) -> client.ApiClient:
     return _client(loaded)
 
 
-def shared(kubeconfig: str) -> client.ApiClient:
-    """Return `connect`'s client; all who use it at the same time share one and its connections."""
-    if (found := _SHARED.get(kubeconfig)) is None:
-        connected = connect(kubeconfig)  # without the lock, since it may run a login command
-        with _SHARING:
-            found = _SHARED.setdefault(kubeconfig, connected)
-    return found
-
-
 def inside() -> client.ApiClient:
     """Return a client for this pod's own cluster, with its service account's current token."""
     loaded = client.Configuration()
@@ -125,8 +111,8 @@ def inside() -> client.ApiClient:
 def _client(loaded: client.Configuration) -> client.ApiClient:
     # Callers retry; retries by urllib3 would multiply the time limits.
     loaded.retries = False
-    # One connection for each log that is followed; any more would be closed with a warning.
-    loaded.connection_pool_maxsize = 8192
+    # One connection for each log that a run follows; any more would be closed with a warning.
+    loaded.connection_pool_maxsize = 128
     api = client.ApiClient(loaded)
     # Python 3.13 rejects certificates without an authority key identifier, and many clusters'
     # certificates have none. Other Kubernetes clients accept them.

@@ -20,8 +20,7 @@ from core import kube
 from core.kube import Request
 from core.manifests import rendered
 from jobs.api.lines import Line
-from jobs.api.streams import LIMIT, log_lines
-from jobs.api.watches import Failed, Kind, See, watched
+from jobs.api.streams import LIMIT, See, log_lines, watching
 from jobs.model.names import CONTAINER, JOB_LABEL
 from jobs.model.pytorchjob import API_PATH, JOB_NAME_LABEL
 
@@ -51,7 +50,7 @@ class JobApi:
     @classmethod
     def connect(cls, kubeconfig: str, namespace: str, name: str) -> Self:
         """Return the job `name` on the cluster that the text `kubeconfig` describes."""
-        return cls(kube.shared(kubeconfig), namespace, name)
+        return cls(kube.connect(kubeconfig), namespace, name)
 
     def retrying(self, seconds: float) -> Self:
         return replace(self, retry_seconds=seconds)
@@ -94,8 +93,9 @@ class JobApi:
 
     def pods(self) -> list[Object]:
         """Return the pods that the job owns; other pods may carry its label."""
-        own = {"labelSelector": f"{JOB_NAME_LABEL}={self.name}"}
-        return [pod for pod in self._items(self._pods, own) if _owner(pod) == self.name]
+        return self._owned(
+            self._items(self._pods, {"labelSelector": f"{JOB_NAME_LABEL}={self.name}"})
+        )
 
     def delete_pod(self, name: str, *, at_once: bool = False) -> None:
         """Start deleting one pod, if it exists; `at_once` does not wait for a lost node."""
@@ -157,15 +157,19 @@ class JobApi:
             options["sinceTime"] = since
         return log_lines(self.client, f"{self._path(pod)}/log", options)
 
-    def watch_job(self, see: See, failed: Failed) -> AbstractContextManager[None]:
-        """Watch the job, in a list that is empty while it does not exist."""
-        kind = Kind(self.client, self._jobs, JOB_LABEL, _name)
-        return watched(kind, self.name, see, failed)
+    def watch_job(self, see: See, failed: See) -> AbstractContextManager[None]:
+        """Watch the job: see `jobs.api.streams.watching`."""
+        return watching(self.client, self._jobs, JOB_LABEL, (self.name, see, failed))
 
-    def watch_pods(self, see: See, failed: Failed) -> AbstractContextManager[None]:
+    def watch_pods(self, see: See, failed: See) -> AbstractContextManager[None]:
         """Watch the pods that `pods` returns."""
-        kind = Kind(self.client, self._pods, JOB_NAME_LABEL, _owner)
-        return watched(kind, self.name, see, failed)
+        wait = (self.name, lambda pods: see(self._owned(pods)), failed)
+        return watching(self.client, self._pods, JOB_NAME_LABEL, wait)
+
+    def _owned(self, pods: list[Object]) -> list[Object]:
+        owners = ((pod, pod["metadata"].get("ownerReferences") or ()) for pod in pods)
+        mine = ("PyTorchJob", self.name)
+        return [pod for pod, of in owners if mine in {(each["kind"], each["name"]) for each in of}]
 
     @property
     def _jobs(self) -> str:
@@ -211,13 +215,3 @@ class JobApi:
 
 def _in(namespace: str) -> str:
     return f"/api/v1/namespaces/{namespace}"
-
-
-def _name(job: Object) -> str:
-    return str(job["metadata"]["name"])
-
-
-def _owner(pod: Object) -> str | None:
-    """Return the name of the PyTorchJob that owns a pod; None if none does."""
-    owners = pod["metadata"].get("ownerReferences") or ()
-    return next((each["name"] for each in owners if each["kind"] == "PyTorchJob"), None)

@@ -104,8 +104,7 @@ class Follower:
         free = {True: LIVE - busy.count(True), False: _READERS - busy.count(False)}
         started = set()
         running = [each.id for each in containers if live and not each.ended]
-        if live:
-            self._followed = frozenset(running[:LIVE])
+        self._followed = frozenset(running[:LIVE]) if live else self._followed
         turns = {id_: self._turns.get(id_, 0.0) for id_ in running[LIVE:]}
         for container in sorted(containers, key=lambda each: turns.get(each.id, 0.0)):
             id_, lasting = container.id, live and not container.ended and container.id not in turns
@@ -144,16 +143,14 @@ class Follower:
         checked = False
         for batch in cursor.fresh(log):
             self.contact = time.monotonic()
-            if live and container.id not in self._followed:
-                break  # others come first now
+            if self._closed.is_set() or (live and container.id not in self._followed):
+                break
             # This is the log of the pod's current container, which may be a newer one.
             if not checked and (now := self._is_previous(container)) != container.previous:
                 return now is True
             checked = True
             if batch:
                 self.taker.take(container, batch)
-            if self._closed.is_set():
-                break
         return False
 
     def _is_previous(self, container: Container) -> bool | None:

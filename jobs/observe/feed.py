@@ -12,15 +12,13 @@ from core.kube import REQUEST_ERRORS
 from jobs.api.client import JobApi, Object
 from jobs.api.follower import Container, Follower
 from jobs.api.lines import Line
+from jobs.api.streams import See
 from jobs.model.pytorchjob import run_of
 from jobs.observe.replica import containers, starts_in
 from jobs.observe.run_state import RunState
 from jobs.records.archive import Run
 from jobs.records.events import HELD
 from jobs.records.recording import Recording
-
-_EVENT = '"event": '
-See = Callable[[Any], None]
 
 
 @dataclass
@@ -47,8 +45,7 @@ class Feed:
         self.follower = Follower(api, self._recording, starts_in)
         self._resources.callback(self.follower.close)
         for see, watch in ((run.see_jobs, api.watch_job), (run.see_pods, api.watch_pods)):
-            watched = watch(partial(self._pass_on, see), self.follower.failed)
-            self._resources.enter_context(watched)
+            self._resources.enter_context(watch(partial(self._pass_on, see), self.follower.failed))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -104,7 +101,7 @@ class Feed:
         fresh = lines if isinstance(lines, Sequence) else ()
         if not self._ending:
             # A log may not fit in memory, even less those of all ranks.
-            signs = [each for each in fresh[:-1] if _EVENT in each.text]
+            signs = [each for each in fresh[:-1] if '"event": ' in each.text]
             self._seen.put((self.run.see_sign, (replica, [*signs, *fresh[-1:]])))
         is_progress, may_be_held = replica == self._progress_replica, self.run.may_be_held
         for line in lines if is_progress or may_be_held else ():

@@ -1,7 +1,5 @@
 """The API server as a run talks to it: what belongs to its job."""
 
-import weakref
-
 import pytest
 from kubernetes.client.exceptions import ApiException
 
@@ -25,15 +23,6 @@ def test_a_pod_of_another_owner_is_not_the_jobs(owners: list[dict[str, str]] | N
         api.says("GET", PODS, {"items": [foreign, own], "metadata": {"resourceVersion": "1"}})
         client = JobApi(kube.connect(api.kubeconfig), "jobs", "mine")
         assert [each["metadata"]["name"] for each in client.pods()] == ["mine-master-0"]
-
-
-def test_a_client_is_shared_while_it_is_used() -> None:
-    with served(FakeApi()) as api, served(FakeApi()) as other:
-        first = JobApi.connect(api.kubeconfig, "jobs", "mine")
-        assert JobApi.connect(api.kubeconfig, "others", "theirs").client is first.client
-        assert JobApi.connect(other.kubeconfig, "jobs", "mine").client is not first.client
-        [gone, first] = [weakref.ref(first.client), JobApi.connect(other.kubeconfig, "jobs", "a")]
-        assert gone() is None
 
 
 def test_an_api_server_that_has_not_read_its_roles_is_asked_again() -> None:

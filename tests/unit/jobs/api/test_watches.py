@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from kubernetes import client
 
-from jobs.api import watches
+from jobs.api import streams
 from jobs.api.client import JobApi
 from tests.doubles.serving import in_background
 from tests.unit.jobs_objects import RUNNING, pod
@@ -105,7 +105,7 @@ class Cluster:
             loaded = client.Configuration()
             loaded.host, loaded.retries = f"http://127.0.0.1:{server.server_address[1]}", False
             yield client.ApiClient(loaded)
-            until(lambda: not watches._SHARED)
+            until(lambda: not streams._WATCHES)
 
 
 def of_job(job: str, rank: int, **fields: Any) -> dict[str, Any]:
@@ -190,8 +190,7 @@ def test_a_pod_of_another_owner_is_not_seen(cluster: Cluster) -> None:
         assert seen.lists == [["a-master-0"]]
 
 
-def test_a_broken_watch_misses_no_change(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watches, "_PAUSE_SECONDS", 0.1)
+def test_a_broken_watch_misses_no_change(cluster: Cluster) -> None:
     with cluster.served() as api, wait(api, "a") as first, wait(api, "b") as second:
         until(lambda: second.lists and cluster.open)
         cluster.status = 503
@@ -209,7 +208,7 @@ def test_the_last_wait_ends_the_watch(cluster: Cluster) -> None:
     with cluster.served() as api:
         with wait(api, "a") as first, wait(api, "b") as second:
             until(lambda: second.lists and cluster.open)
-        until(lambda: not cluster.open and not watches._SHARED)
+        until(lambda: not cluster.open and not streams._WATCHES)
         with wait(api, "a") as again:
             until(lambda: again.lists and cluster.open)
         assert first.errors == second.errors == again.errors == []

@@ -12,7 +12,7 @@ import pytest
 
 from jobs.api.client import JobApi
 from jobs.api.lines import Line
-from jobs.api.watches import Failed, See
+from jobs.api.streams import See
 from jobs.observe.feed import Feed
 from jobs.observe.progress import Progress
 from jobs.observe.run_state import RunState
@@ -58,10 +58,10 @@ class Ranks:
     def get(self, name: str) -> dict[str, Any] | None:
         return next((each for each in self.there if each["metadata"]["name"] == name), None)
 
-    def watch_job(self, see: See, _failed: Failed) -> AbstractContextManager[None]:
+    def watch_job(self, see: See, _failed: See) -> AbstractContextManager[None]:
         return listed(list, see)
 
-    def watch_pods(self, see: See, _failed: Failed) -> AbstractContextManager[None]:
+    def watch_pods(self, see: See, _failed: See) -> AbstractContextManager[None]:
         return listed(self.pods, see)
 
     def log_lines(

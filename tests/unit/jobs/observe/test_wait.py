@@ -12,7 +12,7 @@ import pytest
 
 from jobs.api.client import JobApi
 from jobs.api.lines import Line
-from jobs.api.watches import Failed, See
+from jobs.api.streams import See
 from jobs.model.parts import Checkpoint, OnFailure
 from jobs.observe.wait import InterruptedWait, Wait
 from jobs.records.archive import INTERRUPTED, Run, entries
@@ -43,10 +43,10 @@ class Running:
     def age(self, _job: dict[str, Any]) -> float:
         return self.seconds
 
-    def watch_job(self, see: See, _failed: Failed) -> AbstractContextManager[None]:
+    def watch_job(self, see: See, _failed: See) -> AbstractContextManager[None]:
         return listed(lambda: [job("Succeeded")], see)
 
-    def watch_pods(self, see: See, _failed: Failed) -> AbstractContextManager[None]:
+    def watch_pods(self, see: See, _failed: See) -> AbstractContextManager[None]:
         return listed(self.pods, see)
 
     def log_lines(self, _pod: str, **_: Any) -> Iterator[list[Line]]:
@@ -123,7 +123,7 @@ class Outlasted(Running):
             statuses.append({"name": "proxy", "image": "proxy:1", "state": RUNNING})
         return pods
 
-    def watch_job(self, see: See, _failed: Failed) -> AbstractContextManager[None]:
+    def watch_job(self, see: See, _failed: See) -> AbstractContextManager[None]:
         return listed(lambda: [job("Running")], see)
 
     def log_lines(self, _pod: str, **_: Any) -> Iterator[list[Line]]:
@@ -155,7 +155,7 @@ class Held(Running):
     def pods(self) -> list[dict[str, Any]]:
         return [labelled(pod(rank, state=RUNNING)) for rank in range(3)]
 
-    def watch_job(self, see: See, _failed: Failed) -> AbstractContextManager[None]:
+    def watch_job(self, see: See, _failed: See) -> AbstractContextManager[None]:
         return listed(lambda: [of_held(*self.conditions)], see)
 
     def log_lines(self, _pod: str, **_: Any) -> Iterator[list[Line]]:
@@ -216,7 +216,7 @@ class GoingOn(Running):
     def pods(self) -> list[dict[str, Any]]:
         return [pod(rank, state=RUNNING) for rank in (0, 1)]
 
-    def watch_job(self, see: See, _failed: Failed) -> AbstractContextManager[None]:
+    def watch_job(self, see: See, _failed: See) -> AbstractContextManager[None]:
         return listed(lambda: [job("Running")], see)
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from email.utils import parsedate_to_datetime
@@ -19,8 +20,8 @@ from core import kube
 from core.kube import Request
 from core.manifests import rendered
 from jobs.api.lines import Line
-from jobs.api.streams import LIMIT, log_lines, watch
-from jobs.model.names import CONTAINER
+from jobs.api.streams import LIMIT, See, log_lines, watching
+from jobs.model.names import CONTAINER, JOB_LABEL
 from jobs.model.pytorchjob import API_PATH, JOB_NAME_LABEL
 
 Object = dict[str, Any]
@@ -92,7 +93,8 @@ class JobApi:
 
     def pods(self) -> list[Object]:
         """Return the pods that the job owns; other pods may have the same label."""
-        return self._owned(self._items(self._pods, self._labelled))
+        query = {"labelSelector": f"{JOB_NAME_LABEL}={self.name}"}
+        return self._owned(self._items(self._pods, query))
 
     def delete_pod(self, name: str, *, at_once: bool = False) -> None:
         """Start deleting one pod, if it exists; `at_once` does not wait for the pod's node."""
@@ -155,12 +157,14 @@ class JobApi:
             options["sinceTime"] = since
         return log_lines(self.client, f"{self._path(pod)}/log", options)
 
-    def watch_job(self) -> Iterator[list[Object]]:
-        return watch(self.client, self._jobs, {"fieldSelector": f"metadata.name={self.name}"})
+    def watch_job(self, see: See, failed: See) -> AbstractContextManager[None]:
+        """Watch the job: see `jobs.api.streams.watching`."""
+        return watching(self.client, self._jobs, JOB_LABEL, (self.name, see, failed))
 
-    def watch_pods(self) -> Iterator[list[Object]]:
-        """Watch the pods that `pods` returns: see `jobs.api.streams.watch`."""
-        return map(self._owned, watch(self.client, self._pods, self._labelled))
+    def watch_pods(self, see: See, failed: See) -> AbstractContextManager[None]:
+        """Watch the pods that `pods` returns."""
+        wait = (self.name, lambda pods: see(self._owned(pods)), failed)
+        return watching(self.client, self._pods, JOB_NAME_LABEL, wait)
 
     def _owned(self, pods: list[Object]) -> list[Object]:
         owners = ((pod, pod["metadata"].get("ownerReferences") or ()) for pod in pods)
@@ -174,10 +178,6 @@ class JobApi:
     @property
     def _pods(self) -> str:
         return f"{_in(self.namespace)}/pods"
-
-    @property
-    def _labelled(self) -> dict[str, str]:
-        return {"labelSelector": f"{JOB_NAME_LABEL}={self.name}"}
 
     def _path(self, pod: str | None = None) -> str:
         return f"{self._jobs}/{self.name}" if pod is None else f"{self._pods}/{pod}"

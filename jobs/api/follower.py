@@ -13,8 +13,9 @@ from jobs.api.client import JobApi
 from jobs.api.lines import Cursor, Line
 
 LIVE = 64
-"""Maximum number of containers followed while they run; the rest are read once they end."""
-_READERS = 16  # additional threads for containers that have ended
+"""Maximum number of containers followed while they run, the first ones; others take turns."""
+_READERS = 16  # additional threads, for containers that have ended and those that take turns
+_TURN_SECONDS = 15.0  # between two reads of a container, so that the kubelet drops no lines
 _PAUSE_SECONDS = 1.0
 _POLL_SECONDS = 0.05
 _NOT_THERE = frozenset({400, 404})  # the pod or its container no longer exists
@@ -56,6 +57,8 @@ class Follower:
     _cursors: dict[str, Cursor] = field(default_factory=dict)
     _done: set[str] = field(default_factory=set)
     _again_at: dict[str, float] = field(default_factory=dict)
+    _turns: dict[str, float] = field(default_factory=dict)  # by id: time of the next turn
+    _followed: frozenset[str] = frozenset()  # ids
     _closed: threading.Event = field(default_factory=threading.Event)
 
     def close(self) -> None:
@@ -100,12 +103,16 @@ class Follower:
         busy = list(self._busy.values())
         free = {True: LIVE - busy.count(True), False: _READERS - busy.count(False)}
         started = set()
-        for container in containers:
-            id_, lasting = container.id, live and not container.ended
-            waits = id_ in self._done or id_ in self._busy or self._again_at.get(id_, 0) > now
-            if free[lasting] > 0 and not waits:
+        running = [each.id for each in containers if live and not each.ended]
+        self._followed = frozenset(running[:LIVE]) if live else self._followed
+        turns = {id_: self._turns.get(id_, 0.0) for id_ in running[LIVE:]}
+        for container in sorted(containers, key=lambda each: turns.get(each.id, 0.0)):
+            id_, lasting = container.id, live and not container.ended and container.id not in turns
+            waits = max(self._again_at.get(id_, 0.0), turns.get(id_, 0.0)) > now
+            if free[lasting] > 0 and not (waits or id_ in self._done or id_ in self._busy):
                 free[lasting] -= 1
                 self._busy[id_] = lasting
+                self._turns[id_] = now + _TURN_SECONDS
                 started.add(id_)
                 threading.Thread(target=self._read, args=(container,), daemon=True).start()
         return started
@@ -136,14 +143,14 @@ class Follower:
         checked = False
         for batch in cursor.fresh(log):
             self.contact = time.monotonic()
+            if self._closed.is_set() or (live and container.id not in self._followed):
+                break
             # This is the log of the pod's current container, which may be a newer one.
             if not checked and (now := self._is_previous(container)) != container.previous:
                 return now is True
             checked = True
             if batch:
                 self.taker.take(container, batch)
-            if self._closed.is_set():
-                break
         return False
 
     def _is_previous(self, container: Container) -> bool | None:

@@ -1,17 +1,18 @@
 """Gather a job's watch events and log lines in one queue as they arrive."""
 
 import queue
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from core.kube import REQUEST_ERRORS
 from jobs.api.client import JobApi, Object
 from jobs.api.follower import Container, Follower
 from jobs.api.lines import Line
+from jobs.api.streams import See
 from jobs.model.pytorchjob import run_of
 from jobs.observe.replica import containers, starts_in
 from jobs.observe.run_state import RunState
@@ -19,16 +20,12 @@ from jobs.records.archive import Run
 from jobs.records.events import HELD
 from jobs.records.recording import Recording
 
-See = Callable[[Any], None]
-
 
 @dataclass
 class Feed:
     """Follows one run in threads while its `with` block runs, and records its replicas' logs.
 
-    A watch that ends or breaks (a restarted API server, `410 Gone`) starts over with a new
-    listing, so no lasting change is missed. Progress comes from replica 0's lines or, in an elastic
-    job, from the first running replica.
+    Progress comes from replica 0's lines or, in an elastic job, from the first running replica.
     """
 
     api: JobApi
@@ -36,10 +33,10 @@ class Feed:
     kept: Run
     warn: Callable[[str], None]
     _seen: "queue.SimpleQueue[tuple[See, Any]]" = field(default_factory=queue.SimpleQueue)
-    _closed: threading.Event = field(default_factory=threading.Event)
     _pods: Sequence[Mapping[str, Any]] = ()
     _resources: ExitStack = field(default_factory=ExitStack)
     _progress_replica: int = 0
+    _ending: bool = False
 
     def __enter__(self) -> "Feed":
         run, api = self.run, self.api
@@ -47,13 +44,11 @@ class Feed:
         self._resources.enter_context(self._recording)
         self.follower = Follower(api, self._recording, starts_in)
         self._resources.callback(self.follower.close)
-        for watched in ((run.see_jobs, api.watch_job), (run.see_pods, api.watch_pods)):
-            threading.Thread(target=self._repeat, args=watched, daemon=True).start()
+        for see, watch in ((run.see_jobs, api.watch_job), (run.see_pods, api.watch_pods)):
+            self._resources.enter_context(watch(partial(self._pass_on, see), self.follower.failed))
         return self
 
     def __exit__(self, *_: object) -> None:
-        # A thread ends when its current watch does; all threads are daemons.
-        self._closed.set()
         self._resources.close()
 
     def process(self, wait_seconds: float) -> None:
@@ -75,6 +70,7 @@ class Feed:
 
     def finish(self, limit_seconds: float) -> None:
         """Fetch the rest of the logs before any pod is deleted."""
+        self._ending = True
         try:
             self._pods = self.api.pods()
         except REQUEST_ERRORS as error:
@@ -103,7 +99,10 @@ class Feed:
     def _hear(self, replica: int, lines: Iterable[Line]) -> None:
         # Lines that an earlier process recorded are read again only to restore the progress.
         fresh = lines if isinstance(lines, Sequence) else ()
-        self._seen.put((self.run.see_sign, (replica, fresh)))
+        if not self._ending:
+            # A log may not fit in memory, even less those of all ranks.
+            signs = [each for each in fresh[:-1] if '"event": ' in each.text]
+            self._seen.put((self.run.see_sign, (replica, [*signs, *fresh[-1:]])))
         is_progress, may_be_held = replica == self._progress_replica, self.run.may_be_held
         for line in lines if is_progress or may_be_held else ():
             if may_be_held and HELD in line.text:
@@ -111,14 +110,6 @@ class Feed:
             if is_progress:
                 self._seen.put((self.run.progress.see, line.text))
 
-    def _repeat(self, see: See, watch: Callable[[], Iterable[list[Object]]]) -> None:
-        while not self._closed.is_set():
-            try:
-                for what in watch():
-                    self.follower.contact = time.monotonic()
-                    self._seen.put((see, what))
-                    if self._closed.is_set():
-                        break
-            except Exception as error:  # noqa: BLE001 - see `failed`
-                self.follower.failed(error)
-                self._closed.wait(1.0)
+    def _pass_on(self, see: See, objects: list[Object]) -> None:
+        self.follower.contact = time.monotonic()
+        self._seen.put((see, objects))

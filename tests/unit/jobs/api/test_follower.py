@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import pytest
@@ -102,8 +102,8 @@ def _following(logs: Logs, taken: Taken, monkeypatch: pytest.MonkeyPatch) -> Fol
     return Follower(cast("JobApi", logs), taken, starts_in)
 
 
-def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 5
+def until(holds: Callable[[], bool], seconds: float = 5) -> None:
+    deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -134,21 +134,50 @@ def test_a_broken_log_goes_on_where_it_was(logs: Logs, taken: Taken, following: 
     assert (logs.refused["a"], following.last_error) == ([], "cut")
 
 
-def test_few_of_a_thousand_are_read_at_once(logs: Logs, taken: Taken, following: Follower) -> None:
-    names = [f"rank-{number}" for number in range(1000)]
+def test_few_of_many_are_read_at_once(
+    logs: Logs, taken: Taken, following: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first ones are followed, the others are read in turns, and all of them to their end."""
+    monkeypatch.setattr(follower, "_TURN_SECONDS", 0.05)
+    names = [f"rank-{number}" for number in range(300)]
     logs.lines = {name: [line(1)] for name in names}
     logs.open_ended = set(names)
-    following.follow([one(name) for name in names])
-    until(lambda: len(taken.lines) == LIVE)
-    following.follow([one(name) for name in names])
-    time.sleep(0.1)
-    assert logs.at_once == LIVE
-    assert set(taken.lines) == set(names[:LIVE])
+    running = [one(name) for name in names]
+
+    def all_read(count: int) -> bool:
+        following.follow(running)
+        return len(taken.lines) == 300 and all(len(each) == count for each in taken.lines.values())
+
+    until(lambda: all_read(1), seconds=30)
+    for name in names:
+        logs.lines[name].append(line(2))
+    until(lambda: all_read(2), seconds=30)
+    assert {name for name, lasting in following._busy.items() if lasting} == set(names[:LIVE])
     logs.open_ended.clear()
+    for name in names:
+        logs.lines[name].append(line(3))
     assert following.finish([one(name, is_over=True) for name in names], 30)
-    assert {len(lines) for lines in taken.lines.values()} == {1}
-    assert set(taken.lines) == set(names)
+    assert all(lines == [line(1), line(2), line(3)] for lines in taken.lines.values())
     assert logs.most_at_once <= LIVE + 16
+
+
+def test_the_first_ones_are_followed_even_if_others_started_before(
+    logs: Logs, taken: Taken, following: Follower
+) -> None:
+    late, early = one("late"), [one(f"rank-{number}") for number in range(LIVE)]
+    logs.lines = {each.id: [line(1)] for each in (late, *early)}
+    logs.open_ended = {*logs.lines}
+    following.follow(early)
+    until(lambda: len(taken.lines) == LIVE)
+    following.follow([late, *early])
+    logs.lines[early[-1].id].append(line(2))
+    until(lambda: early[-1].id not in following._busy)
+    following.follow([late, *early])
+    until(lambda: taken.lines.get("late") == [line(1)])
+    assert following._busy["late"]
+    logs.open_ended.clear()
+    assert following.finish([replace(each, ended=True) for each in (late, *early)], 5)
+    assert taken.lines[early[-1].id] == [line(1), line(2)]
 
 
 def test_what_runs_at_the_end_is_read_so_far(logs: Logs, taken: Taken, following: Follower) -> None:

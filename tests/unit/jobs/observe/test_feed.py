@@ -1,8 +1,10 @@
 """A feed keeps every rank's log and passes on that of the one that speaks for the run."""
 
 import json
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,6 +12,7 @@ import pytest
 
 from jobs.api.client import JobApi
 from jobs.api.lines import Line
+from jobs.api.streams import See
 from jobs.observe.feed import Feed
 from jobs.observe.progress import Progress
 from jobs.observe.run_state import RunState
@@ -19,6 +22,25 @@ from tests.unit.jobs_objects import RUNNING, ended, job, pod
 
 def line(second: int, text: str) -> Line:
     return Line(f"2026-01-01T00:00:{second:02}.000000000Z", text)
+
+
+@contextmanager
+def listed(objects: Callable[[], list[dict[str, Any]]], see: See) -> Iterator[None]:
+    """Stand in for a watch: pass on what there is now and then, until the block ends."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        see(objects())
+        while not ended.wait(0.05):
+            see(objects())
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 class Ranks:
@@ -36,13 +58,11 @@ class Ranks:
     def get(self, name: str) -> dict[str, Any] | None:
         return next((each for each in self.there if each["metadata"]["name"] == name), None)
 
-    def watch_job(self) -> Iterator[list[dict[str, Any]]]:
-        yield []
-        time.sleep(0.05)
+    def watch_job(self, see: See, _failed: See) -> AbstractContextManager[None]:
+        return listed(list, see)
 
-    def watch_pods(self) -> Iterator[list[dict[str, Any]]]:
-        yield self.pods()
-        time.sleep(0.05)
+    def watch_pods(self, see: See, _failed: See) -> AbstractContextManager[None]:
+        return listed(self.pods, see)
 
     def log_lines(
         self, pod: str, *, since: str | None = None, follow: bool = False, **_: Any

@@ -4,6 +4,7 @@ import json
 import math
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,16 +12,14 @@ import pytest
 
 from jobs.api.client import JobApi
 from jobs.api.lines import Line
+from jobs.api.streams import See
 from jobs.model.parts import Checkpoint, OnFailure
 from jobs.observe.wait import InterruptedWait, Wait
 from jobs.records.archive import INTERRUPTED, Run, entries
 from tests.unit.images.objects import Listener
-from tests.unit.jobs.observe.test_feed import labelled
+from tests.unit.jobs.observe.test_feed import labelled, listed
 from tests.unit.jobs.run.test_lifecycle import Quiet
 from tests.unit.jobs_objects import RUNNING, declared, ended, job, pod, summary
-
-_LASTS_SECONDS = 0.05
-"""How long a watch lasts: one that ended at once would fill the memory of who reads it slowly."""
 
 
 class Running:
@@ -44,13 +43,11 @@ class Running:
     def age(self, _job: dict[str, Any]) -> float:
         return self.seconds
 
-    def watch_job(self) -> Iterator[list[dict[str, Any]]]:
-        yield [job("Succeeded")]
-        time.sleep(_LASTS_SECONDS)
+    def watch_job(self, see: See, _failed: See) -> AbstractContextManager[None]:
+        return listed(lambda: [job("Succeeded")], see)
 
-    def watch_pods(self) -> Iterator[list[dict[str, Any]]]:
-        yield self.pods()
-        time.sleep(_LASTS_SECONDS)
+    def watch_pods(self, see: See, _failed: See) -> AbstractContextManager[None]:
+        return listed(self.pods, see)
 
     def log_lines(self, _pod: str, **_: Any) -> Iterator[list[Line]]:
         yield from ()
@@ -126,9 +123,8 @@ class Outlasted(Running):
             statuses.append({"name": "proxy", "image": "proxy:1", "state": RUNNING})
         return pods
 
-    def watch_job(self) -> Iterator[list[dict[str, Any]]]:
-        yield [job("Running")]
-        time.sleep(_LASTS_SECONDS)
+    def watch_job(self, see: See, _failed: See) -> AbstractContextManager[None]:
+        return listed(lambda: [job("Running")], see)
 
     def log_lines(self, _pod: str, **_: Any) -> Iterator[list[Line]]:
         assert not self.deleted, "its logs are read before its pods are stopped"
@@ -159,9 +155,8 @@ class Held(Running):
     def pods(self) -> list[dict[str, Any]]:
         return [labelled(pod(rank, state=RUNNING)) for rank in range(3)]
 
-    def watch_job(self) -> Iterator[list[dict[str, Any]]]:
-        yield [of_held(*self.conditions)]
-        time.sleep(_LASTS_SECONDS)
+    def watch_job(self, see: See, _failed: See) -> AbstractContextManager[None]:
+        return listed(lambda: [of_held(*self.conditions)], see)
 
     def log_lines(self, _pod: str, **_: Any) -> Iterator[list[Line]]:
         if _pod == "mine-worker-0":
@@ -221,9 +216,8 @@ class GoingOn(Running):
     def pods(self) -> list[dict[str, Any]]:
         return [pod(rank, state=RUNNING) for rank in (0, 1)]
 
-    def watch_job(self) -> Iterator[list[dict[str, Any]]]:
-        yield [job("Running")]
-        time.sleep(_LASTS_SECONDS)
+    def watch_job(self, see: See, _failed: See) -> AbstractContextManager[None]:
+        return listed(lambda: [job("Running")], see)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from jobs.api.client import JobApi
 from jobs.model.manifest import manifest
 from jobs.model.names import RUN_LABEL
+from jobs.model.parts import Drill
 from jobs.model.pytorchjob import QUEUE_LABEL
 from jobs.run.submit import HASH_LABEL, remove, submit
 from tests.unit.fake_api import FakeApi, served
@@ -57,6 +58,19 @@ def test_a_job_and_its_pods_have_the_same_run_id_and_every_submission_another() 
     for replicas in first["spec"]["pytorchReplicaSpecs"].values():
         assert replicas["template"]["metadata"]["labels"][RUN_LABEL] == run
     assert second["metadata"]["labels"][RUN_LABEL] != run
+
+
+def test_only_the_first_attempt_is_drilled() -> None:
+    drill = Drill(rank=1, step=100, within=60)
+    drilled = replace(SUBMISSION, job=replace(SUBMISSION.job, drill=drill, backoff_limit=9))
+    first, again = (
+        submit(cast("JobApi", Empty()), drilled, {}, Quiet(), before)
+        for before in ((), [{"number": 1}])
+    )
+    assert "SLIPWAY_DRILL" in str(first["spec"])
+    assert "SLIPWAY_DRILL" not in str(again["spec"])
+    labels = [each["metadata"]["labels"][HASH_LABEL] for each in (first, again)]
+    assert labels == [drilled.digest()] * 2
 
 
 def test_its_label_has_the_hash_of_what_can_alter_the_result() -> None:

@@ -715,3 +715,20 @@ def test_a_command_starts_its_processes_itself(commands: _Commands) -> None:
         check=True,
     )
     assert done.stdout == "once\n"
+
+
+def test_a_drill_kills_a_program_that_only_prints_its_steps(launched: Launched) -> None:
+    (launched.directory / "tmp").mkdir()
+    launched.environment |= {
+        "SLIPWAY_DRILL": "0 2",
+        "SLIPWAY_ROOT": str(launched.directory),
+        "SLIPWAY_METRICS": json.dumps({"step": r"step (\d+)", "loss": r"loss (\S+)"}),
+    }
+    text = (
+        "import time\nfor i in range(1, 4):\n"
+        "    print(f'step {i} loss 1', flush=True)\n    time.sleep(0.5)\n"
+    )
+    code, out, _ = launched.run(text)
+    assert code == 128 + signal.SIGKILL
+    assert '"event": "drilled", "rank": 0' in out
+    assert launched.run(text)[0] == 0, "the container that is started in its place"

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as Late
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -37,8 +38,9 @@ from tests.drill.faults import Fault, Place
 from tests.engine.embedded_cluster import TestCluster, bring_in_trainer, bring_in_waiter
 from tests.engine.pytorchjob_stack import Jobs
 from tests.live_cluster import install_operator
-from tests.runs.runner import Runs
+from tests.runs.runner import Going, Runs
 
+_BEFORE_SECONDS = 1.0
 _MOMENT_SECONDS, _WELL_SECONDS, _LEFT_SECONDS = 90.0, 60.0, 60.0
 _RESTARTS: Mapping[str, Any] = {"restartPolicy": "OnFailure", "backoffLimit": 12}
 _ENDS: Mapping[str, Any] = {"restartPolicy": "Never"}
@@ -145,22 +147,17 @@ class Drill:
 
     def _bring(self, row: Row, place: Place, seen: Outcome) -> None:
         declared = declaration(row)
-        if row.before and row.act == faults.volume_filled:
-            row.act(place)
         began = time.monotonic()
-        with self.runs.training(place.job, **declared) as going:
-            if row.act is not None and row.act != faults.volume_filled:
-                if row.before or place.await_moment(
-                    str(row.moment), _MOMENT_SECONDS, going.future.done
-                ):
-                    row.act(place)
-                else:
-                    seen.faults.append(f"the job was never at {row.moment}")
-            try:
-                going.future.result(max(1.0, row.limit - (time.monotonic() - began)))
-            except Late:
-                seen.faults.append(f"it hangs: not done within {row.limit:g} s")
-                return
+        with ThreadPoolExecutor(1) as pool:
+            if row.before and row.act is not None:
+                wait([pool.submit(row.act, place)], _BEFORE_SECONDS)
+            with self.runs.training(place.job, **declared) as going:
+                self._disturb(row, place, going, seen)
+                try:
+                    going.future.result(max(1.0, row.limit - (time.monotonic() - began)))
+                except Late:
+                    seen.faults.append(f"it hangs: not done within {row.limit:g} s")
+                    return
         result = self._result(place, declared, began, row.limit)
         seen.state = result.get("state", "no result")
         error = going.attempt.error
@@ -175,6 +172,14 @@ class Drill:
             seen.notes.append(f"attempt {len(attempts) + 1}")
         if restarts := result.get("restarts"):
             seen.notes.append(f"{restarts} restarts")
+
+    def _disturb(self, row: Row, place: Place, going: Going, seen: Outcome) -> None:
+        if row.act is None or row.before:
+            return
+        if place.await_moment(str(row.moment), _MOMENT_SECONDS, going.future.done):
+            row.act(place)
+        else:
+            seen.faults.append(f"the job was never at {row.moment}")
 
     def _result(
         self, place: Place, declared: Mapping[str, Any], began: float, limit: float

@@ -29,7 +29,7 @@ if state is not None:
     done = state["step"]
     model.load_state_dict(state["model"])
 for step in range(done + 1, _STEPS + 1):
-    at("mid-epoch" if step > 15 else "epoch's start")
+    at("mid-epoch" if 12 < step < 20 else "training")
     time.sleep(_STEP_SECONDS)
     x = torch.randn(32, 1)
     loss = torch.nn.functional.mse_loss(model(x), 3 * x + 1)
@@ -38,7 +38,7 @@ for step in range(done + 1, _STEPS + 1):
     optimizer.step()
     slipway.log(step=step, loss=loss)
     if slipway.due(step):
-        at("checkpoint" if step == 20 else "mid-epoch")
+        at("checkpoint" if step == 20 else "training")
         # 64 MiB, so that the write takes a moment.
         slipway.save({"model": model.state_dict(), "padding": torch.zeros(_PADDING)}, step=step)
 at("evaluation")

@@ -10,6 +10,7 @@ rows with that word.
 import argparse
 import json
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -287,6 +288,7 @@ def main() -> int:
     if ROWS[0] not in rows:
         rows = [ROWS[0], *rows]
     seen: list[tuple[Row, Outcome]] = []
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the cluster is removed
     with _own_cluster() as (cluster, directory):
         drill = Drill(cluster, directory)
         for row in rows:

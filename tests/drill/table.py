@@ -96,7 +96,7 @@ ROWS = (
     Row("master killed", "checkpoint", faults.killed(0)),
     Row("worker's pod deleted", "created", faults.pod_deleted("worker-0")),
     Row("worker's pod deleted", "evaluation", faults.pod_deleted("worker-0"), _RETRIES),
-    Row("worker stopped", "evaluation", faults.stopped(1), {**_RESTARTS, "stall": 20}, "rank 1"),
+    Row("worker stopped", "evaluation", faults.stopped(1), {**_RESTARTS, "stall": 20}, "stalled"),
     Row("operator killed", "created", faults.program_killed(_OPERATOR)),
     Row("kubelet killed", "mid-epoch", faults.component_killed("kubelet")),
     Row("containerd killed", "checkpoint", faults.component_killed("containerd")),
@@ -164,7 +164,7 @@ class Drill:
         error = going.attempt.error
         seen.reason = str(result.get("reason", "")) or str(error or "")
         if error is not None and row.reason is None:
-            seen.notes.append(str(error).splitlines()[0][:160])
+            seen.faults.append(str(error).splitlines()[0][:160])
         seen.seconds = time.monotonic() - began
         seen.repeated = repeated(place.job)
         if drill := result.get("drill"):
@@ -177,7 +177,9 @@ class Drill:
     def _disturb(self, row: Row, place: Place, going: Going, seen: Outcome) -> None:
         if row.act is None or row.before:
             return
-        if place.await_moment(str(row.moment), _MOMENT_SECONDS, going.future.done):
+        is_left = row.job.get("wait") is False  # `up` is done once its ranks run
+        is_over = (lambda: False) if is_left else going.future.done
+        if place.await_moment(str(row.moment), _MOMENT_SECONDS, is_over):
             row.act(place)
         else:
             seen.faults.append(f"the job was never at {row.moment}")
@@ -245,7 +247,8 @@ def declaration(row: Row) -> dict[str, Any]:
     """Return a row's job; the elastic one is the demo, in seconds."""
     if "drill" in row.job:
         arguments = ["--limit-train", "6000", "--limit-test", "500", "--log-interval", "5"]
-        return {"demo": "mnist-elastic", "args": arguments, "cpu": "200m", **row.job}
+        own = {"demo": "mnist-elastic", "args": arguments, "cpu": "200m", "minAccuracy": 0.1}
+        return {**own, **row.job}
     return {
         "script": str(CHECKOUT / "tests/drill/program.py"),
         "workers": 1,

@@ -3,8 +3,8 @@
 The cluster is an embedded one of the drill's own, in a state of its own; the host is left alone.
 Each row runs a real torch job of two ranks through the handlers that `make up` uses. A row passes
 if the job ends as it should within its limit, was submitted once, and the cluster is well again.
-Seconds lost are those beyond the first row's, which nothing disturbs. `ROWS='kubelet|etcd'` runs only
-the rows that match.
+Seconds lost are those beyond the first row's, which nothing disturbs. `ROWS='kubelet|etcd'` runs
+only the rows that match.
 """
 
 import argparse

@@ -149,6 +149,9 @@ class RunResult(TrainingReport):
         stragglers: Ranks that were slower than the others, and how long each part of a step took.
         apart: Ranks that trained separately: their number (`ranks`), the number of groups
             (`worlds`) and the size of the largest (`largest`); `met` if they communicated.
+        drill: What became of the job's `drill`: the `rank`; the `step` at which it was killed, or
+            the `last_step` that it reported; `seconds` until a rank reported a later one, and the
+            `repeated_steps`.
     """
 
     state: State
@@ -172,6 +175,7 @@ class RunResult(TrainingReport):
     left_out: Mapping[str, str] | None = None
     stragglers: Mapping[str, str] | None = None
     apart: Mapping[str, Any] | None = None
+    drill: Mapping[str, Any] | None = None
 
     @classmethod
     def from_map(cls, known: Mapping[str, Any]) -> "RunResult":
@@ -209,6 +213,8 @@ class RunResult(TrainingReport):
         reported = {name: value for name, value in figures.items() if value is not None}
         shown = "".join(f", {name} {value:.6g}" for name, value in list(reported.items())[:3])
         begun = "" if self.resumed_step is None else f", resumed from step {self.resumed_step}"
+        if seconds := (self.drill or {}).get("seconds"):
+            begun += f", drill: recovered in {seconds:.0f} s"
         return f"Succeeded in {self.duration_seconds:g} s{shown}{begun}"
 
 
@@ -231,6 +237,9 @@ def explain(job: str, result: RunResult) -> str:
     if facts.followers:
         noun = "replica" if facts.followers == 1 else "replicas"
         lines.append(f"{facts.followers} other {noun} failed afterwards")
+    if "step" in (drill := result.drill or {}) and "seconds" not in drill:
+        what = f"killed rank {drill['rank']} at step {drill['step']}"
+        lines.append(f"its drill {what}, and no rank reported a later step")
     repeats = facts.previous_log == facts.log
     again = ", the same as before it was restarted" if repeats else ""
     before = None if repeats else facts.previous_log

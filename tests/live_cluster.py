@@ -61,11 +61,11 @@ def kubeconfig_file(kubeconfig: str, tmp_path_factory: pytest.TempPathFactory) -
 def jobs(kubeconfig: str, kubeconfig_file: Path, request: pytest.FixtureRequest) -> Jobs:
     """The namespace of the jobs on that cluster, with the operator that looks after it."""
     if _GIVEN not in os.environ:
-        _install_operator(request.getfixturevalue("own_cluster"), kubeconfig)
+        install_operator(request.getfixturevalue("own_cluster"), kubeconfig)
     return Jobs(kubeconfig_file)
 
 
-def _install_operator(cluster: TestCluster, kubeconfig: str) -> None:
+def install_operator(cluster: TestCluster, kubeconfig: str) -> None:
     """Put the objects there that a stack declares, and wait for the operator as a stack does."""
     source, images = toolchain.path("training-operator-manifests"), program_images()
     objects = [

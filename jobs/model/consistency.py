@@ -32,7 +32,7 @@ def contradictions(job: TrainingJob) -> list[Contradiction]:
     """Return the contradictions between `job`'s fields."""
     rules = (
         _own_program if job.module is None else _catalogues_program,
-        *(_elastic, _pairs, _inside, _env, _gpus, _volumes, _data, _require),
+        *(_elastic, _pairs, _inside, _drill, _env, _gpus, _volumes, _data, _require),
     )
     return [each for rule in rules for each in rule(job)]
 
@@ -101,8 +101,9 @@ def _pairs(job: TrainingJob) -> Iterator[Contradiction]:
 
 def _inside(job: TrainingJob) -> Iterator[Contradiction]:
     command, ranks = job.command or (), sum(roles(job).values()) * job.processes_per_node
-    for name in (each for each in ("on_failure", "debug") if getattr(job, each) is not None):
-        if job.elastic is not None:
+    names = ("on_failure", "debug", "drill")
+    for name in (each for each in names if getattr(job, each) is not None):
+        if job.elastic is not None and name != "drill":
             yield _of(name, "can't be used with `elastic`, which replaces that rank", "elastic")
         if command and job.script is None and _LAUNCHER not in command:
             yield _of(name, f"requires a `command` that runs {_LAUNCHER}", "command")
@@ -110,6 +111,26 @@ def _inside(job: TrainingJob) -> Iterator[Contradiction]:
         yield _of("debug", f"{job.debug} is not a rank of the job", "workers", "processes_per_node")
     if job.debug is not None and command and (job.script is not None or "--command" in command):
         yield _of("debug", "works only for a Python file, not with another `command`", "command")
+
+
+def _drill(job: TrainingJob) -> Iterator[Contradiction]:
+    if job.drill is None:
+        return
+    replicas = sum(roles(job).values())
+    if job.drill.rank >= replicas * job.processes_per_node:
+        text = f"{job.drill.rank} is not a rank of the job"
+        yield _of(("drill", "rank"), text, "workers", "processes_per_node")
+    if job.restart_policy == "ExitCode":
+        text = "ExitCode replaces the pod, whose next program the drill would kill again"
+        yield _of("restart_policy", f"{text}; use OnFailure", "drill")
+    is_restarted = job.restart_policy == "OnFailure" and job.max_restarts > replicas
+    is_retried = job.retries > 0 and "ownFailure" in (job.retry_on or ())
+    if job.elastic is None and not is_retried and (job.hold or not is_restarted):
+        text = (
+            "requires a job that can recover: `elastic`, `retries` with `retryOn: [ownFailure]`, "
+            f"or a `backoffLimit` of more than its {replicas} replicas, all of which restart"
+        )
+        yield _of("drill", text, "elastic", "retries", "retry_on", "backoff_limit")
 
 
 def _env(job: TrainingJob) -> Iterator[Contradiction]:

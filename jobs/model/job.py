@@ -76,6 +76,7 @@ class TrainingJob:
     stall: Waits[fields.WholeSeconds | None] = None
     on_failure: Waits[parts.OnFailure | None] = None
     debug: Trains[Count | None] = None
+    drill: Trains[parts.Drill | None] = None
     ttl_seconds_after_finished: InPlace[Annotated[int, Field(ge=60)] | None] = None
     clean_pod_policy: InPlace[Literal["None", "Running", "All"]] = "None"
     priority_class: InPlace[fields.ObjectName | None] = None

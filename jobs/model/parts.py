@@ -11,7 +11,17 @@ from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass
 
 from core import manifests
-from core.fields import CONFIG, Count, Cpu, Directory, LabelValue, Memory, NodeKey, integer
+from core.fields import (
+    CONFIG,
+    Count,
+    Cpu,
+    Directory,
+    LabelValue,
+    Memory,
+    NodeKey,
+    Positive,
+    integer,
+)
 from jobs.model import fields
 from jobs.model.names import OUTPUT_DIR
 
@@ -103,6 +113,21 @@ class OnFailure:
     """Handling of failures: the number of seconds to `hold` a failed rank's pod."""
 
     hold: fields.WholeSeconds
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Drill:
+    """A failure on purpose: in the first attempt, a rank's program is killed once.
+
+    Args:
+        rank: The rank that is killed.
+        step: The step that it has then reported, or passed.
+        within: The number of seconds in which a rank must report a later step.
+    """
+
+    rank: Count
+    step: Positive
+    within: fields.Judges[fields.WholeSeconds]
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from core.manifests import KEPT_CLAIM, KEPT_DIRECTORY
 from jobs.model.names import USER, WORK, literal, outputs_url
 from jobs.model.volumes import of_claim
+from slipway.drill import DRILL
 
 if TYPE_CHECKING:
     from jobs.model.job import TrainingJob
@@ -99,9 +100,11 @@ def _declared(job: TrainingJob, *, may_be_rank_0: bool) -> dict[str, str]:
         variables["SLIPWAY_OUTPUTS_EVERY"] = str(job.outputs_every)
     if job.debug is not None:
         variables["SLIPWAY_DEBUG"] = str(job.debug)
+    if job.drill is not None:
+        variables[DRILL] = f"{job.drill.rank} {job.drill.step}"
     if job.keep is not None:
         variables["SLIPWAY_KEEP"] = json.dumps(job.keep)
-    if job.metrics and may_be_rank_0:
+    if job.metrics and (may_be_rank_0 or job.drill is not None):
         variables["SLIPWAY_METRICS"] = json.dumps(job.metrics, sort_keys=True)
     if (job.image is not None or job.build is not None) and "USER" not in job.env:
         variables["USER"] = USER  # the image may lack an entry for the user that pods run as

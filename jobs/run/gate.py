@@ -21,7 +21,7 @@ from jobs.result import FIGURES, RUNNING, RunResult, explain, only_known
 if TYPE_CHECKING:  # Importing it takes a second.
     from jobs.model.job import TrainingJob
 
-LIMITS = ("minAccuracy", "maxDuration", "maxTimeToAccuracy", "require")
+LIMITS = ("minAccuracy", "maxDuration", "maxTimeToAccuracy", "require", "drill")
 """The inputs that `limits` returns."""
 
 
@@ -83,7 +83,8 @@ def judge(
 def limits(job: TrainingJob) -> dict[str, Any]:
     """Return a job's limits in the form that `missed` expects; None means no limit."""
     bounds = {name: asdict(each, dict_factory=only_known) for name, each in job.require.items()}
-    values = (job.min_accuracy, job.max_duration, job.max_time_to_accuracy, bounds or None)
+    drill = None if job.drill is None else asdict(job.drill)
+    values = (job.min_accuracy, job.max_duration, job.max_time_to_accuracy, bounds or None, drill)
     own = {} if job.distributed else {"distributed": False}
     return {**dict(zip(LIMITS, values, strict=True)), **own}
 
@@ -172,6 +173,31 @@ def missed(
             continue
         for bound in sorted(bounds.items(), reverse=True):
             yield from _judged((f"{name} is", value, ""), bound)
+    if (drill := inputs.get("drill")) is not None:
+        yield from _recovery(drill, result.drill or {})
+
+
+def _recovery(drill: Mapping[str, Any], seen: Mapping[str, Any]) -> Iterator[Miss]:
+    """Yield why a drill was not passed; `seen` is what became of it."""
+    rank, step = drill["rank"], seen.get("step")
+    if step is None:
+        last = seen.get("last_step")
+        reported = "none at all" if last is None else f"{last} was its last one"
+        yield Miss(
+            f"its `drill`, which did not take place: rank {rank} reported no step "
+            f"{drill['step']} or later ({reported}). Choose an earlier step, or have that rank "
+            "report its steps, such as by `slipway.log(step=…)` (docs/results.md)",
+            is_judged=False,
+        )
+    elif (seconds := seen.get("seconds")) is None:
+        yield Miss(
+            f"its `drill`: no rank reported a step after step {step}, at which rank {rank} was "
+            "killed. Choose an earlier step",
+            is_judged=False,
+        )
+    else:
+        figure = ("a recovery from its `drill` of", seconds, " s")
+        yield from _judged(figure, ("within", drill["within"]))
 
 
 def _unreported(name: str, limit: str, result: RunResult, like: Callable[[str], str]) -> Miss:

@@ -37,7 +37,7 @@ _IMAGES = {
 }
 """The variables from images/trainer/Dockerfile that are valid for any version of torch."""
 _OF_A_RANK = re.compile("RANK|LOCAL_.*|WORLD_SIZE|MASTER_.*|(PET|SLIPWAY|TORCHELASTIC)_.*")
-_LEFT_OUT = ("KEPT", "OUTPUTS", "OUTPUTS_EVERY", "HOLD", "DEBUG")
+_LEFT_OUT = ("KEPT", "OUTPUTS", "OUTPUTS_EVERY", "HOLD", "DEBUG", "DRILL")
 _OF_A_CLUSTER = {f"SLIPWAY_{each}" for each in _LEFT_OUT}
 _PLACES = re.compile(rf"(^|(?<=[=:,]))({OUTPUT_DIR}|{WORK}/src|{SCRIPT}|{KEPT_DIRECTORY})(?=/|$)")
 _REFERENCE = re.compile(r"\$(?:(\$)|\((\w+)\))")

@@ -52,7 +52,7 @@ def submit(  # noqa: PLR0913  # the submission, and what exists already
         TimeoutError: an old job was not deleted in time.
     """
     # This raises if files are missing, so it comes before anything is removed.
-    digest, plain = submission.digest(), manifest(submission)
+    digest, plain, declared = submission.digest(), manifest(submission), submission.job
     # Readable, and short enough for a label.
     run_id = f"{api.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     for _ in range(3):
@@ -60,10 +60,11 @@ def submit(  # noqa: PLR0913  # the submission, and what exists already
         if existing is None:
             labels = {HASH_LABEL: digest, RUN_LABEL: run_id, retry.LABEL: str(len(before) + 1)}
             noted = retry.annotations(before, submission.succeeded)
+            # Only the first attempt is drilled.
+            job = replace(declared, drill=None) if before else declared
+            new = replace(submission, job=job)
             try:
-                return api.create(
-                    manifest(submission, facts=facts, labels=labels, annotations=noted)
-                )
+                return api.create(manifest(new, facts=facts, labels=labels, annotations=noted))
             except ApiException as error:
                 if error.status != 409:
                     raise

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kubernetes.client.exceptions import ApiException
@@ -14,6 +14,7 @@ from jobs.api.client import JobApi, Object
 from jobs.model.job import declaration
 from jobs.model.pytorchjob import Topology, run_of
 from jobs.model.submission import Submission
+from jobs.observe.drills import recovery
 from jobs.observe.wait import Wait
 from jobs.plan import TrainingCost
 from jobs.records.archive import Archive
@@ -97,5 +98,9 @@ class Training:
         wait = Wait(self.api, live, declared, self.context, kept, *limits)
         result = retry.complete(wait.to_the_end(), before, retry.last_succeeded(live))
         result = added(result, kept, declared.metrics, self.context.warn)
+        if declared.drill is not None:
+            runs = (self.logs.run(each["run_id"]) for each in before if "run_id" in each)
+            seen = recovery(declared.drill, [*runs, kept], is_elastic=declared.elastic is not None)
+            result = replace(result, drill=seen)
         history.end(run_id, result.as_map())
         return result

@@ -111,10 +111,8 @@ def _train(job: TrainingJob, script: Script, python: str, kept: Run, checkpoints
     echo(f"{job.name}: {ranks} on this machine, in {python}. {_DIFFERS}")
     result = LocalRun(job, script, python, kept, checkpoints, show, echo).to_the_end()
     write(kept.directory / "result.json", json.dumps(result.as_map(), indent=2), mode=0o600)
-    text = raised(
-        lambda: judge({"job": job.name, **limits(job)}, result, kept, echo, "What to do:"),
-        RuntimeError,
-    )
+    bounds = {"job": job.name, **limits(job), "drill": None}
+    text = raised(lambda: judge(bounds, result, kept, echo, "What to do:"), RuntimeError)
     echo(f"job {job.name}: {result}" if text is None else text)
     echo(f"result.json, logs and files: {kept.directory}")
     return 0 if text is None else 1

@@ -13,6 +13,8 @@ from datetime import datetime, timezone
 from functools import wraps
 from typing import Any, TypeVar
 
+from slipway import drill
+
 SPOOL_BYTES = 256 * 2**20
 """Maximum size, in bytes, of the file that passes events to tracking: a full disk evicts a pod."""
 _DEEPEST = 32
@@ -49,6 +51,8 @@ class Events:
         sys.stdout.flush()
         if (spool := os.environ.get("SLIPWAY_EVENTS")) is not None:
             append(spool, line)
+        if drill.DRILL in os.environ:
+            drill.strike(fields, self.emit)
 
 
 def reported(line: str) -> dict[str, Any]:

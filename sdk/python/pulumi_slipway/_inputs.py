@@ -79,6 +79,8 @@ __all__ = [
     'JobCheckpointArgsDict',
     'JobDataArgs',
     'JobDataArgsDict',
+    'JobDrillArgs',
+    'JobDrillArgsDict',
     'JobElasticArgs',
     'JobElasticArgsDict',
     'JobInputArgs',
@@ -3664,6 +3666,10 @@ class JobArgsDict(TypedDict):
     """
     `false`: ranks are meant to train independently.
     """
+    drill: NotRequired[pulumi.Input[Optional['JobDrillArgsDict']]]
+    """
+    Kill a `rank` at a `step`; the job must recover `within` a time, which is *judged again*.
+    """
     elastic: NotRequired[pulumi.Input[Optional['JobElasticArgsDict']]]
     """
     Continue when replicas are lost: `minReplicas` (more than half of them), `maxReplicas` (`workers`), `maxRestarts` (10).
@@ -3930,6 +3936,7 @@ class JobArgs:
                  debug: pulumi.Input[Optional[_builtins.int]] = None,
                  depends_on: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None,
                  distributed: pulumi.Input[Optional[_builtins.bool]] = None,
+                 drill: pulumi.Input[Optional['JobDrillArgs']] = None,
                  elastic: pulumi.Input[Optional['JobElasticArgs']] = None,
                  env: pulumi.Input[Optional[Mapping[str, pulumi.Input[Union[Union[pulumi.Input[_builtins.str], pulumi.Input[_builtins.int], pulumi.Input[_builtins.bool]], 'JobSecretKeyArgs']]]]] = None,
                  ephemeral_storage: pulumi.Input[Optional[_builtins.str]] = None,
@@ -4002,6 +4009,7 @@ class JobArgs:
         :param pulumi.Input[_builtins.int] debug: The rank that waits for a debugger before its program begins.
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] depends_on: Jobs that must have succeeded and passed their gates before.
         :param pulumi.Input[_builtins.bool] distributed: `false`: ranks are meant to train independently.
+        :param pulumi.Input['JobDrillArgs'] drill: Kill a `rank` at a `step`; the job must recover `within` a time, which is *judged again*.
         :param pulumi.Input['JobElasticArgs'] elastic: Continue when replicas are lost: `minReplicas` (more than half of them), `maxReplicas` (`workers`), `maxRestarts` (10).
         :param pulumi.Input[Mapping[str, pulumi.Input[Union[Union[pulumi.Input[_builtins.str], pulumi.Input[_builtins.int], pulumi.Input[_builtins.bool]], 'JobSecretKeyArgs']]]] env: Additional environment variables: text, `{config: …}` or `{secret: …, key: …}`.
         :param pulumi.Input[_builtins.str] ephemeral_storage: Space on the node's disk requested by each replica.
@@ -4126,6 +4134,8 @@ class JobArgs:
             pulumi.set(__self__, "depends_on", depends_on)
         if distributed is not None:
             pulumi.set(__self__, "distributed", distributed)
+        if drill is not None:
+            pulumi.set(__self__, "drill", drill)
         if elastic is not None:
             pulumi.set(__self__, "elastic", elastic)
         if env is not None:
@@ -4402,6 +4412,18 @@ class JobArgs:
     @distributed.setter
     def distributed(self, value: pulumi.Input[Optional[_builtins.bool]]):
         pulumi.set(self, "distributed", value)
+
+    @_builtins.property
+    @pulumi.getter
+    def drill(self) -> pulumi.Input[Optional['JobDrillArgs']]:
+        """
+        Kill a `rank` at a `step`; the job must recover `within` a time, which is *judged again*.
+        """
+        return pulumi.get(self, "drill")
+
+    @drill.setter
+    def drill(self, value: pulumi.Input[Optional['JobDrillArgs']]):
+        pulumi.set(self, "drill", value)
 
     @_builtins.property
     @pulumi.getter
@@ -5329,6 +5351,78 @@ class JobDataArgs:
     @volume.setter
     def volume(self, value: pulumi.Input[Optional[_builtins.str]]):
         pulumi.set(self, "volume", value)
+
+
+class JobDrillArgsDict(TypedDict):
+    rank: pulumi.Input[_builtins.int]
+    """
+    The rank that is killed.
+    """
+    step: pulumi.Input[_builtins.int]
+    """
+    The step that it has then reported, or passed.
+    """
+    within: pulumi.Input[Union[_builtins.int, _builtins.str]]
+    """
+    The number of seconds in which a rank must report a later step.
+
+    It takes a whole number of seconds, at least 1, or a duration such as 90s, 90 min, 1h30m or 12 hours.
+    """
+
+@pulumi.input_type
+class JobDrillArgs:
+    def __init__(__self__, *,
+                 rank: pulumi.Input[_builtins.int],
+                 step: pulumi.Input[_builtins.int],
+                 within: pulumi.Input[Union[_builtins.int, _builtins.str]]):
+        """
+        :param pulumi.Input[_builtins.int] rank: The rank that is killed.
+        :param pulumi.Input[_builtins.int] step: The step that it has then reported, or passed.
+        :param pulumi.Input[Union[_builtins.int, _builtins.str]] within: The number of seconds in which a rank must report a later step.
+               
+               It takes a whole number of seconds, at least 1, or a duration such as 90s, 90 min, 1h30m or 12 hours.
+        """
+        pulumi.set(__self__, "rank", rank)
+        pulumi.set(__self__, "step", step)
+        pulumi.set(__self__, "within", within)
+
+    @_builtins.property
+    @pulumi.getter
+    def rank(self) -> pulumi.Input[_builtins.int]:
+        """
+        The rank that is killed.
+        """
+        return pulumi.get(self, "rank")
+
+    @rank.setter
+    def rank(self, value: pulumi.Input[_builtins.int]):
+        pulumi.set(self, "rank", value)
+
+    @_builtins.property
+    @pulumi.getter
+    def step(self) -> pulumi.Input[_builtins.int]:
+        """
+        The step that it has then reported, or passed.
+        """
+        return pulumi.get(self, "step")
+
+    @step.setter
+    def step(self, value: pulumi.Input[_builtins.int]):
+        pulumi.set(self, "step", value)
+
+    @_builtins.property
+    @pulumi.getter
+    def within(self) -> pulumi.Input[Union[_builtins.int, _builtins.str]]:
+        """
+        The number of seconds in which a rank must report a later step.
+
+        It takes a whole number of seconds, at least 1, or a duration such as 90s, 90 min, 1h30m or 12 hours.
+        """
+        return pulumi.get(self, "within")
+
+    @within.setter
+    def within(self, value: pulumi.Input[Union[_builtins.int, _builtins.str]]):
+        pulumi.set(self, "within", value)
 
 
 class JobElasticArgsDict(TypedDict):

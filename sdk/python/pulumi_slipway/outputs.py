@@ -34,6 +34,7 @@ class Result(dict):
                  dataset: Optional[_builtins.str] = None,
                  device: Optional[_builtins.str] = None,
                  device_name: Optional[_builtins.str] = None,
+                 drill: Optional[Mapping[str, Any]] = None,
                  duration_seconds: Optional[_builtins.float] = None,
                  epoch_accuracies: Optional[Sequence[_builtins.float]] = None,
                  epoch_metrics: Optional[Mapping[str, Sequence[_builtins.float]]] = None,
@@ -130,6 +131,8 @@ class Result(dict):
             pulumi.set(__self__, "device", device)
         if device_name is not None:
             pulumi.set(__self__, "device_name", device_name)
+        if drill is not None:
+            pulumi.set(__self__, "drill", drill)
         if duration_seconds is not None:
             pulumi.set(__self__, "duration_seconds", duration_seconds)
         if epoch_accuracies is not None:
@@ -280,6 +283,14 @@ class Result(dict):
         The GPU's name.
         """
         return pulumi.get(self, "device_name")
+
+    @_builtins.property
+    @pulumi.getter
+    def drill(self) -> Optional[Mapping[str, Any]]:
+        """
+        What became of the job's `drill`: the `rank`; the `step` at which it was killed, or the `last_step` that it reported; `seconds` until a rank reported a later one, and the `repeated_steps`.
+        """
+        return pulumi.get(self, "drill")
 
     @_builtins.property
     @pulumi.getter

@@ -12,6 +12,8 @@ from jobs.model.job import TrainingJob
 from jobs.model.parts import Elastic
 from tests.unit.jobs_declared import jobs
 
+_DRILL = {"rank": 1, "step": 100, "within": "60s"}
+
 KEY = "slipway:jobs.it"
 
 

@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO
 
+from slipway.drill import Target
 from slipway.events import own_rank
 from slipway_trainer.agent.printed import METRICS, Lines, Search
 from slipway_trainer.agent.processes import LAST_BYTES
@@ -48,6 +49,7 @@ def wait_for(command: Sequence[str], scratch: Path, rank_0: str = "") -> tuple[i
     # Both streams share a pipe, so that their lines keep their order, as in a container's log.
     out, err = (subprocess.PIPE, subprocess.STDOUT) if sought else (None, subprocess.PIPE)
     child = subprocess.Popen(command, env=environment, stdout=out, stderr=err)
+    Target.pid = lambda: child.pid
     for missed in early:
         child.send_signal(missed)
     search, last = Search(sought), bytearray()

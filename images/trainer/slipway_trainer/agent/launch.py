@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from slipway import termination
+from slipway.drill import DRILL
 from slipway.events import Events, own_index, own_rank
 from slipway.uncaught import PEER
 from slipway_trainer.agent import artifacts
@@ -71,7 +72,7 @@ def main(arguments: Sequence[str]) -> int:
     place = Place(directory)
     program = place.enter(program)
     tracking = Tracking.begun()
-    has_more |= tracking is not None or bool({METRICS, _HOLD, DEBUG} & os.environ.keys())
+    has_more |= tracking is not None or bool({METRICS, _HOLD, DEBUG, DRILL} & os.environ.keys())
     if processes == 1 and not has_more and program[:2] == [sys.executable, "-m"]:
         sys.stdout.flush()
         os.execv(sys.executable, program)  # noqa: S606 - that is its purpose

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -82,6 +83,20 @@ def test_every_pod_knows_how_long_to_stay_and_which_rank_to_debug() -> None:
     assert held.digest() == debugged.digest(), "nothing is trained again to hold a pod"
     assert debugged.digest() != plain.digest(), "who debugs it may change what it does"
     assert checkpoint_key(held) == checkpoint_key(plain)
+
+
+def test_every_pod_knows_the_drill_and_prints_what_its_rank_is_searched_for() -> None:
+    drill = Drill(rank=1, step=100, within=60)
+    plain = submission(command=LAUNCHED, metrics={"step": r"step (\d+)"}, backoff_limit=9)
+    drilled = replace(plain, job=replace(plain.job, drill=drill))
+    for pod in pods(drilled).values():
+        assert variables(pod)["SLIPWAY_DRILL"] == "1 100"
+        assert "SLIPWAY_METRICS" in variables(pod)
+    assert "SLIPWAY_METRICS" not in variables(pods(plain)["Worker"])
+    assert drilled.digest() != plain.digest()
+    longer = replace(drilled, job=replace(drilled.job, drill=replace(drill, within=90)))
+    assert longer.digest() == drilled.digest(), "the gate alone judges how long it took"
+    assert checkpoint_key(drilled) == checkpoint_key(plain)
 
 
 def test_a_pod_that_was_held_is_not_started_again_nor_removed_before() -> None:

@@ -79,6 +79,39 @@ def test_an_accuracy_is_judged_by_the_data_set_that_the_run_was_trained_on() -> 
         assert words in refusal({**result, "dataset": other}, minAccuracy=minimum)
 
 
+_DRILL = {"rank": 1, "step": 100, "within": 20}
+
+
+def test_a_drill_passes_if_the_job_recovered_in_time() -> None:
+    passed = {**RESULT, "drill": {"rank": 1, "step": 100, "seconds": 19.6, "repeated_steps": 0}}
+    judge(passed, drill=_DRILL)
+    assert str(RunResult.from_map(passed)).endswith(", drill: recovered in 20 s")
+
+
+@pytest.mark.parametrize(
+    ("seen", "said"),
+    [
+        (
+            {"step": 100, "seconds": 23.4, "repeated_steps": 0},
+            "a recovery from its `drill` of 23.4 s, which is 3.4 s more than its `within` 20",
+        ),
+        ({"step": 110}, "no rank reported a step after step 110, at which rank 1 was killed"),
+        ({"last_step": 50}, "rank 1 reported no step 100 or later (50 was its last one)"),
+        ({}, "rank 1 reported no step 100 or later (none at all). Choose an earlier step, or have"),
+        (None, "did not take place"),
+    ],
+)
+def test_a_drill_fails_with_its_reason(seen: dict[str, Any] | None, said: str) -> None:
+    result = RESULT if seen is None else {**RESULT, "drill": {"rank": 1, **seen}}
+    assert said in refusal(result, drill=_DRILL)
+
+
+def test_a_job_that_a_drill_ended_says_so() -> None:
+    failed = {"state": "Failed", "reason": "killed", "drill": {"rank": 1, "step": 100}}
+    said = "its drill killed rank 1 at step 100, and no rank reported a later step"
+    assert said in refusal(failed, drill=_DRILL)
+
+
 _APART = {"ranks": 4, "worlds": 4, "largest": 1, "met": False}
 
 

@@ -10,6 +10,7 @@ import pytest
 from jobs.api.client import JobApi
 from jobs.model.manifest import manifest
 from jobs.model.names import RUN_LABEL
+from jobs.model.parts import Drill
 from jobs.model.pytorchjob import QUEUE_LABEL
 from jobs.run.submit import HASH_LABEL, remove, stop_all, submit
 from tests.unit.clusters.operator.test_operator_ready import JOBS

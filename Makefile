@@ -18,12 +18,13 @@ WAIT   ?= 1
 FORMAT ?= text
 BASE   ?=
 MINUTES ?=
+ROWS   ?=
 JUNIT  ?=
 SOURCE ?=
 FILE   ?=
 
 # Neither make nor a shell may interpret a value, so recipes refer to it as "$$ARG_STACK".
-$(foreach name,STACK PYTHON JOB RANK RUN PORT WITH TO KEEP FOLLOW WAIT FORMAT BASE MINUTES JUNIT SOURCE FILE,\
+$(foreach name,STACK PYTHON JOB RANK RUN PORT WITH TO KEEP FOLLOW WAIT FORMAT BASE MINUTES ROWS JUNIT SOURCE FILE,\
     $(eval override $(name) := $$(value $(name)))$(eval export ARG_$(name) := $$(value $(name))))
 export SOURCE
 
@@ -45,7 +46,7 @@ SPREAD   := -n 3 --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
 COUNTING := export PYTHONPATH="$$PWD/tests/counting" CLI_CALLS="$$(mktemp)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools python test-python browser up preview down rerun wait logs stacks shell debug results fetch report compare ui import local kubeconfig env check lint types unit test test-long smoke bench-commands bench-train soak audit wheel picture
+.PHONY: help setup tools python test-python browser up preview down rerun wait logs stacks shell debug results fetch report compare ui import local kubeconfig env check lint types unit test test-long smoke bench-commands bench-train soak audit drill wheel picture
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
@@ -158,6 +159,9 @@ soak: tools ## train jobs that come and go, and check that nothing grows: MINUTE
 
 audit: tools ## compare the rights granted inside a cluster with those that are used (5 minutes)
 	@$(IN_VENV) tests.bench.rights
+
+drill: tools test-python ## break things on purpose, in a cluster of its own: ROWS=kubelet (15 minutes)
+	@$(ENVIRONMENT) $(IN_TESTS) tests.drill.table $${ARG_ROWS:+"$$ARG_ROWS"}
 
 wheel: python ## build the slipway command and the slipway package for images and programs: dist/*.whl
 	@$(IN_VENV) pip wheel --quiet --no-deps --wheel-dir dist . images/trainer

@@ -79,6 +79,7 @@ class Result(dict):
         :param _builtins.str dataset: The data set that the run trained on.
         :param _builtins.str device: Rank 0's device: cpu or cuda.
         :param _builtins.str device_name: The GPU's name.
+        :param Mapping[str, Any] drill: What became of the job's `drill`: the `rank`; the `step` at which it was killed, or the `last_step` that it reported; `seconds` until a rank reported a later one, and the `repeated_steps`.
         :param _builtins.float duration_seconds: Seconds from `started` to `completed`.
         :param Sequence[_builtins.float] epoch_accuracies: The accuracy after each epoch.
         :param Mapping[str, Sequence[_builtins.float]] epoch_metrics: The latest 1,000 values of each metric, in epoch order.

@@ -9,7 +9,7 @@ import pytest
 
 from jobs.model.job import TrainingJob
 from jobs.model.manifest import checkpoint_key, manifest
-from jobs.model.parts import Elastic, OnFailure
+from jobs.model.parts import Drill, Elastic, OnFailure
 from jobs.model.places import VOLUME_URL
 from jobs.model.submission import Submission
 from tests.unit import jobs_declared

@@ -36,6 +36,19 @@ def test_a_job_and_its_pods_have_the_same_run_id_and_every_submission_another() 
     assert second["metadata"]["labels"][RUN_LABEL] != run
 
 
+def test_only_the_first_attempt_is_drilled() -> None:
+    drill = Drill(rank=1, step=100, within=60)
+    drilled = replace(SUBMISSION, job=replace(SUBMISSION.job, drill=drill, backoff_limit=9))
+    first, again = (
+        submit(cast("JobApi", Cluster()), drilled, {}, Quiet(), before)
+        for before in ((), [{"number": 1}])
+    )
+    assert "SLIPWAY_DRILL" in str(first["spec"])
+    assert "SLIPWAY_DRILL" not in str(again["spec"])
+    labels = [each["metadata"]["labels"][HASH_LABEL] for each in (first, again)]
+    assert labels == [drilled.digest()] * 2
+
+
 @pytest.mark.parametrize(
     ("suspended", "queue", "wanted", "stays"),
     [

@@ -462,3 +462,19 @@ def test_of_a_command_the_exception_of_what_it_started_is_the_error(launched: La
 def test_a_command_starts_its_processes_itself(launched: Launched) -> None:
     launch = ("-m", "slipway_trainer.launch", "--processes", "2", "--command", "--")
     assert ended(launched.start(*launch, "sh", "-c", "echo once")).out == "once\n"
+
+
+def test_a_drill_kills_a_program_that_only_prints_its_steps(launched: Launched) -> None:
+    (launched.directory / "tmp").mkdir(exist_ok=True)
+    launched.environment |= {
+        "SLIPWAY_DRILL": "0 2",
+        "SLIPWAY_ROOT": str(launched.directory),
+        "SLIPWAY_METRICS": json.dumps({"step": r"step (\d+)", "loss": r"loss (\S+)"}),
+    }
+    text = (
+        "import time\nfor i in range(1, 4):\n"
+        "    print(f'step {i} loss 1', flush=True)\n    time.sleep(0.5)\n"
+    )
+    killed = launched.run(text, 128 + signal.SIGKILL)
+    assert '"event": "drilled", "rank": 0' in killed.out
+    launched.run(text)  # the container that is started in its place

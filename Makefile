@@ -17,12 +17,13 @@ FOLLOW ?= 1
 WAIT   ?= 1
 FORMAT ?= text
 BASE   ?=
+QUICK  ?=
 JUNIT  ?=
 SOURCE ?=
 FILE   ?=
 
 # Neither make nor a shell may interpret a value, so recipes refer to it as "$$ARG_STACK".
-$(foreach name,STACK PYTHON JOB RANK RUN PORT WITH TO KEEP FOLLOW WAIT FORMAT BASE JUNIT SOURCE FILE,\
+$(foreach name,STACK PYTHON JOB RANK RUN PORT WITH TO KEEP FOLLOW WAIT FORMAT BASE QUICK JUNIT SOURCE FILE,\
     $(eval override $(name) := $$(value $(name)))$(eval export ARG_$(name) := $$(value $(name))))
 export SOURCE
 
@@ -44,7 +45,7 @@ SPREAD   := -n 3 --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
 COUNTING := export PYTHONPATH="$$PWD/tests/counting" CLI_CALLS="$$(mktemp)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools python test-python browser up preview down rerun wait logs stacks shell debug results fetch report compare ui import local kubeconfig env check lint types unit test test-long smoke bench-commands bench-train wheel picture
+.PHONY: help setup tools python test-python browser up preview down rerun wait logs stacks shell debug results fetch report compare ui import local kubeconfig env check lint types unit test test-long smoke bench-commands bench-train bench-scale wheel picture
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
@@ -151,6 +152,9 @@ bench-commands: tools ## benchmark the commands against an earlier commit's: BAS
 
 bench-train: tools ## benchmark training in its image (6 minutes; `make up` builds the image)
 	@$(IN_VENV) tests.bench.train
+
+bench-scale: tools ## benchmark thousands of pods on simulated nodes, and the commands' slopes: QUICK=1 (10 minutes)
+	@$(IN_VENV) tests.bench.scale $${ARG_QUICK:+--quick}
 
 wheel: python ## build the slipway command and the slipway package for images and programs: dist/*.whl
 	@$(IN_VENV) pip wheel --quiet --no-deps --wheel-dir dist . images/trainer

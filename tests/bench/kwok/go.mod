@@ -113,11 +113,3 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.3.2 // indirect
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
-module slipway.local/toolchain/etcd
-
-go 1.24.0
-
-tool go.etcd.io/etcd/server/v3
-
-require (
-	github.com/beorn7/perks v1.0.1 // indirect

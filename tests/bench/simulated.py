@@ -39,6 +39,8 @@ from infra.namespace import contents
 from jobs.api.client import JobApi
 from jobs.api.streams import watch
 from jobs.model.job import TrainingJob
+from jobs.model.names import GPU
+from jobs.model.parts import Toleration
 from jobs.model.pytorchjob import API_PATH, Topology, has_ended, host
 from jobs.model.submission import Submission
 from jobs.run.submit import stop_all, submit
@@ -218,6 +220,7 @@ class Simulated:
             command=("train",),
             workers=ranks - 1,
             gpus=1,
+            tolerations=(Toleration(key=GPU, operator="Exists"),),
             cpu="1",
             memory="1Gi",
             start_timeout=3600,
@@ -356,12 +359,13 @@ class Simulated:
         return started
 
     def _create_nodes(self) -> None:
-        room = {"cpu": "96", "memory": "1Ti", "pods": "110", "nvidia.com/gpu": "8"}
+        room = {"cpu": "96", "memory": "1Ti", "pods": "110", GPU: "8"}
         nodes = [
             {
                 "apiVersion": "v1",
                 "kind": "Node",
                 "metadata": {"name": f"simulated-{number}", "labels": {"type": "kwok"}},
+                "spec": {"taints": [{"key": GPU, "effect": "NoSchedule"}]},
                 "status": {"allocatable": room, "capacity": room},
             }
             for number in range(self.nodes)

@@ -182,7 +182,7 @@ _RATES = (
 _FLOWS = {
     "operator": ("service-accounts",),
     "scheduler": ("kube-scheduler",),
-    "controllers": ("kube-controller-manager", "endpoint-controller"),
+    "controllers": ("kube-controller-manager", "kube-system-service-accounts"),
     "waits": ("global-default",),
 }
 """Flow schemas by who is in them: coredns, in the operator's, only watches."""
@@ -313,11 +313,14 @@ def _polled(cluster: Simulated, waited: Waited) -> Waited:
 
 @contextmanager
 def _one_process(directory: Path) -> Iterator[ProcessPoolExecutor]:
-    state = {"XDG_STATE_HOME": str(directory / "state")}
-    with ProcessPoolExecutor(
-        1, mp_context=get_context("spawn"), initializer=os.environ.update, initargs=(state,)
-    ) as pool:
+    state = (str(directory / "state"),)
+    spawn = get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=spawn, initializer=_with_state, initargs=state) as pool:
         yield pool
+
+
+def _with_state(directory: str) -> None:
+    os.environ["XDG_STATE_HOME"] = directory
 
 
 def _print_waits(waited: Iterable[Waited]) -> None:

@@ -19,12 +19,13 @@ FORMAT ?= text
 BASE   ?=
 MINUTES ?=
 ROWS   ?=
+QUICK  ?=
 JUNIT  ?=
 SOURCE ?=
 FILE   ?=
 
 # Neither make nor a shell may interpret a value, so recipes refer to it as "$$ARG_STACK".
-$(foreach name,STACK PYTHON JOB RANK RUN PORT WITH TO KEEP FOLLOW WAIT FORMAT BASE MINUTES ROWS JUNIT SOURCE FILE,\
+$(foreach name,STACK PYTHON JOB RANK RUN PORT WITH TO KEEP FOLLOW WAIT FORMAT BASE MINUTES QUICK ROWS JUNIT SOURCE FILE,\
     $(eval override $(name) := $$(value $(name)))$(eval export ARG_$(name) := $$(value $(name))))
 export SOURCE
 
@@ -46,7 +47,7 @@ SPREAD   := -n 3 --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
 COUNTING := export PYTHONPATH="$$PWD/tests/counting" CLI_CALLS="$$(mktemp)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools python test-python browser up preview down rerun wait logs stacks shell debug results fetch report compare ui import local kubeconfig env check lint types unit test test-long smoke bench-commands bench-train soak audit drill wheel picture
+.PHONY: help setup tools python test-python browser up preview down rerun wait logs stacks shell debug results fetch report compare ui import local kubeconfig env check lint types unit test test-long smoke bench-commands bench-train bench-scale soak audit drill wheel picture
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
@@ -153,6 +154,9 @@ bench-commands: tools ## benchmark the commands against an earlier commit's: BAS
 
 bench-train: tools ## benchmark training in its image (6 minutes; `make up` builds the image)
 	@$(IN_VENV) tests.bench.train
+
+bench-scale: tools ## benchmark thousands of pods on simulated nodes, and the commands' slopes: QUICK=1 (10 minutes)
+	@$(IN_VENV) tests.bench.scale $${ARG_QUICK:+--quick}
 
 soak: tools ## train jobs that come and go, and check that nothing grows: MINUTES=30
 	@$(IN_VENV) tests.bench.soak $${ARG_MINUTES:+"$$ARG_MINUTES"}

@@ -21,10 +21,11 @@ class Target:
 def step_of(event: Mapping[str, Any]) -> "int | None":
     """Return the step that an event of training reports, over all epochs if it has their length."""
     step, steps, epoch = (event.get(name) for name in ("step", "steps", "epoch"))
-    if event.get("event") not in {"step", "metrics"} or type(step) is not int:
+    if event.get("event") not in {"step", "metrics"} or not isinstance(step, int):
         return None
-    is_within = type(steps) is int and type(epoch) is int and epoch > 0
-    return (epoch - 1) * steps + step if is_within else step
+    if isinstance(steps, int) and isinstance(epoch, int) and epoch > 0:
+        return (epoch - 1) * steps + step
+    return step
 
 
 def strike(event: Mapping[str, Any], report: Callable[..., None]) -> None:

@@ -7,6 +7,7 @@ node's lease every 40 s, not 10 s, so that a thousand of them leave the cores to
 """
 
 import json
+import queue
 import re
 import subprocess
 import sys
@@ -37,7 +38,7 @@ from core.manifests import Manifest, restricted_namespace
 from core.paths import CHECKOUT, cache_dir
 from infra.namespace import contents
 from jobs.api.client import JobApi
-from jobs.api.streams import watch
+from jobs.api.streams import watching
 from jobs.model.job import TrainingJob
 from jobs.model.names import GPU
 from jobs.model.parts import Toleration
@@ -107,7 +108,8 @@ class Used(NamedTuple):
 
     def __add__(self, other: object) -> "Used":
         assert isinstance(other, Used)
-        return Used(*(mine + its for mine, its in zip(self, other, strict=True)))
+        megabytes = self.megabytes + other.megabytes
+        return Used(self.cpu + other.cpu, megabytes, self.threads + other.threads)
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,8 @@ class Look:
         return mine._replace(cpu=mine.cpu - its.cpu if mine.cpu >= its.cpu else mine.cpu)
 
 
-class Batch(NamedTuple):
+@dataclass(frozen=True)
+class Batch:
     """Jobs of one size that were submitted at once."""
 
     size: int
@@ -192,7 +195,7 @@ class Simulated:
         file = self.directory / "kubeconfig"
         file.touch(0o600)
         file.write_text(self.kubeconfig)
-        kubectl = [toolchain.path("kubectl"), "--kubeconfig", file]
+        kubectl = [str(toolchain.path("kubectl")), "--kubeconfig", str(file)]
         subprocess.run(
             [*kubectl, "apply", "--server-side", "--force-conflicts", "--filename=-"],
             input="\n---\n".join(map(json.dumps, objects)),
@@ -288,14 +291,16 @@ class Simulated:
     def _await(
         self, batch: str, count: int, deadline: float, is_met: Callable[[Manifest], bool]
     ) -> tuple[int, float]:
-        path, query = API_PATH.format(namespace=JOBS), {"labelSelector": f"{BATCH}={batch}"}
         met, at = 0, time.monotonic()
-        while time.monotonic() < deadline:
-            for jobs in watch(self.api, path, query):
-                if (now := sum(map(is_met, jobs))) > met:
+        listings: queue.SimpleQueue[list[Manifest]] = queue.SimpleQueue()
+        wait = (batch, listings.put, lambda _error: None)
+        with (
+            watching(self.api, API_PATH.format(namespace=JOBS), BATCH, wait),
+            suppress(queue.Empty),
+        ):
+            while met < count and (left := deadline - time.monotonic()) > 0:
+                if (now := sum(map(is_met, listings.get(timeout=left)))) > met:
                     met, at = now, time.monotonic()
-                if met == count or time.monotonic() > deadline:
-                    return met, at
         return met, at
 
     def _start(self, entered: ExitStack, program: Path) -> None:

@@ -189,7 +189,7 @@ _FLOWS = {
 
 
 def _row(batch: Batch) -> list[str]:
-    cost, count = batch.cost, batch.count
+    cost, count = batch.cost, batch.jobs
     cpu = _by_part(cost.used)
     sent = (sum(cost.flows[name] for name in names) / count for names in _FLOWS.values())
     missed = "" if batch.running == count else f" of {count}"

@@ -107,7 +107,8 @@ class Used(NamedTuple):
 
     def __add__(self, other: object) -> "Used":
         assert isinstance(other, Used)
-        return Used(*(mine + its for mine, its in zip(self, other, strict=True)))
+        megabytes, threads = self.megabytes + other.megabytes, self.threads + other.threads
+        return Used(self.cpu + other.cpu, megabytes, threads)
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ class Batch(NamedTuple):
     """Jobs of one size that were submitted at once."""
 
     size: int
-    count: int
+    jobs: int
     running: int
     seconds: float
     """Until all that run by now were running."""
@@ -192,7 +193,7 @@ class Simulated:
         file = self.directory / "kubeconfig"
         file.touch(0o600)
         file.write_text(self.kubeconfig)
-        kubectl = [toolchain.path("kubectl"), "--kubeconfig", file]
+        kubectl = [str(toolchain.path("kubectl")), f"--kubeconfig={file}"]
         subprocess.run(
             [*kubectl, "apply", "--server-side", "--force-conflicts", "--filename=-"],
             input="\n---\n".join(map(json.dumps, objects)),

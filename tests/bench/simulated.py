@@ -249,13 +249,11 @@ class Simulated:
 
     def end(self, jobs: Sequence[Submission], limit: float) -> None:
         """End the programs of jobs of one size, rank 0 last, and wait until the jobs have ended."""
-        pods, end = f"/api/v1/namespaces/{JOBS}/pods", {"metadata": {"annotations": {_END: "now"}}}
-        ends = [
-            Request("PATCH", f"{pods}/{host(each.job.name, *replica)}", body=end)
-            for replica in (*(("worker", n) for n in range(jobs[0].job.workers)), ("master", 0))
-            for each in jobs
-        ]
-        _at_once(partial(self.ask, settled=404), ends)
+        end = {"metadata": {"annotations": {_END: "now"}}}
+        roles = (*(("worker", n) for n in range(jobs[0].job.workers)), ("master", 0))
+        names = [(each.job.name, *role) for role in roles for each in jobs]
+        # It asks again when a busy API server does not answer.
+        _at_once(lambda name: JobApi(self.api, JOBS, name[0]).patch(end, host(*name)), names)
         batch = jobs[0].job.labels[BATCH]
         self._await(batch, len(jobs), time.monotonic() + limit, has_ended)
 

@@ -189,7 +189,7 @@ _FLOWS = {
 
 
 def _row(batch: Batch) -> list[str]:
-    cost, count = batch.cost, batch.count
+    cost, count = batch.cost, batch.jobs
     cpu = _by_part(cost.used)
     sent = (sum(cost.flows[name] for name in names) / count for names in _FLOWS.values())
     missed = "" if batch.running == count else f" of {count}"
@@ -316,7 +316,13 @@ def _one_process(directory: Path) -> Iterator[ProcessPoolExecutor]:
     state = (str(directory / "state"),)
     spawn = get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn, initializer=_with_state, initargs=state) as pool:
-        yield pool
+        try:
+            yield pool
+        except BaseException:
+            # Nothing ends the runs that it waits for any more.
+            for each in pool._processes.values():
+                each.kill()
+            raise
 
 
 def _with_state(directory: str) -> None:

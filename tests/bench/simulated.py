@@ -108,8 +108,8 @@ class Used(NamedTuple):
 
     def __add__(self, other: object) -> "Used":
         assert isinstance(other, Used)
-        megabytes = self.megabytes + other.megabytes
-        return Used(self.cpu + other.cpu, megabytes, self.threads + other.threads)
+        megabytes, threads = self.megabytes + other.megabytes, self.threads + other.threads
+        return Used(self.cpu + other.cpu, megabytes, threads)
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class Batch:
     """Jobs of one size that were submitted at once."""
 
     size: int
-    count: int
+    jobs: int
     running: int
     seconds: float
     """Until all that run by now were running."""
@@ -195,7 +195,7 @@ class Simulated:
         file = self.directory / "kubeconfig"
         file.touch(0o600)
         file.write_text(self.kubeconfig)
-        kubectl = [str(toolchain.path("kubectl")), "--kubeconfig", str(file)]
+        kubectl = [str(toolchain.path("kubectl")), f"--kubeconfig={file}"]
         subprocess.run(
             [*kubectl, "apply", "--server-side", "--force-conflicts", "--filename=-"],
             input="\n---\n".join(map(json.dumps, objects)),
@@ -251,13 +251,11 @@ class Simulated:
 
     def end(self, jobs: Sequence[Submission], limit: float) -> None:
         """End the programs of jobs of one size, rank 0 last, and wait until the jobs have ended."""
-        pods, end = f"/api/v1/namespaces/{JOBS}/pods", {"metadata": {"annotations": {_END: "now"}}}
-        ends = [
-            Request("PATCH", f"{pods}/{host(each.job.name, *replica)}", body=end)
-            for replica in (*(("worker", n) for n in range(jobs[0].job.workers)), ("master", 0))
-            for each in jobs
-        ]
-        _at_once(partial(self.ask, settled=404), ends)
+        end = {"metadata": {"annotations": {_END: "now"}}}
+        roles = (*(("worker", n) for n in range(jobs[0].job.workers)), ("master", 0))
+        names = [(each.job.name, *role) for role in roles for each in jobs]
+        # It asks again when a busy API server does not answer.
+        _at_once(lambda name: JobApi(self.api, JOBS, name[0]).patch(end, host(*name)), names)
         batch = jobs[0].job.labels[BATCH]
         self._await(batch, len(jobs), time.monotonic() + limit, has_ended)
 

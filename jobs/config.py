@@ -90,7 +90,7 @@ def declare(name: str, declared: object, key: str) -> TrainingJob | list[Problem
 
 
 def _placed(problem: Problem, name: str, key: str) -> Problem:
-    """Return a problem in terms of the configuration, where a job's name is the job's key."""
+    """Reword a problem in the configuration's terms, in which a job's name is its key."""
     if problem.key == f"{key}.name":
         return Problem(key, problem.text.replace(f"{quote(name)} is", f"the name {quote(name)} is"))
     if problem == Problem(key, NO_PROGRAM):

@@ -131,7 +131,7 @@ class Schedule:
         return waiting
 
     def _waited(self, beside: list[str], job: str, needs: Mapping[str, list[list[Decimal]]]) -> int:
-        """Return how many of the jobs `beside`, in order, must finish before `job` fits."""
+        """Return how many jobs in `beside` must finish, taken in order, before `job` fits."""
         room = self.capacity
         if room is None:
             return 0

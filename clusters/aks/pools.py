@@ -186,7 +186,7 @@ class AksGpuNodes(GpuNodes):
         # https://learn.microsoft.com/azure/virtual-machines/ephemeral-os-disks
         if self.os_disk.type == "Ephemeral" and spot.eviction_policy == "Deallocate":
             text = (
-                '"Deallocate" does not work with an osDisk of the type Ephemeral, which is lost '
+                '"Deallocate" does not work with an osDisk of type Ephemeral, which is lost '
                 "with the machine; use Delete, or a Managed disk"
             )
             yield contradiction(("gpu", "spot", "evictionPolicy"), text, "gpu.osDisk")

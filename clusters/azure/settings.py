@@ -61,7 +61,7 @@ class GpuNodes:
     """
 
     KNOWN: ClassVar[Mapping[str, int]]
-    """The number of `nvidia.com/gpu` per node for each size in sizes.yaml."""
+    """The number of `nvidia.com/gpu` resources per node for each size in sizes.yaml."""
     OWN_LABEL: ClassVar[str]
     """The key of the label that Slipway sets only on these nodes."""
 
@@ -74,7 +74,7 @@ class GpuNodes:
 
     @property
     def per_node(self) -> int:
-        """The number of `nvidia.com/gpu` per node."""
+        """The number of `nvidia.com/gpu` resources per node."""
         return self.KNOWN[self.size] if self.gpus_per_node is None else self.gpus_per_node
 
     @property

@@ -24,7 +24,7 @@ _BUSY = frozenset({408, 429, 500, 502, 503, 504})
 
 
 class Refused(RuntimeError):
-    """Azure did not list a kubeconfig, and retrying would not help; the message says why."""
+    """Azure did not return a kubeconfig, and retrying would not help; the message says why."""
 
 
 class KubeconfigHandler(Handler):

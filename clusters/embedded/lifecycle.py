@@ -90,7 +90,9 @@ def halt(layout: Layout) -> None:
     network.remove(layout)
     if mounted := isolation.inside(layout):
         # Removing files in a mount would remove data that is not the cluster's.
-        raise RuntimeError(f"unmount these first; something else uses them: {', '.join(mounted)}")
+        raise RuntimeError(
+            f"unmount these first; something else is using them: {', '.join(mounted)}"
+        )
     if layout.runtime.exists():
         shutil.rmtree(layout.runtime)
     with suppress(OSError):  # it contains other clusters' directories

@@ -68,7 +68,7 @@ class Provisioner:
         name = item["metadata"]["name"]
         path = self.volumes / name
         if item["spec"].get("local", {}).get("path") != str(path):
-            log.error("%s is kept, because it is not at %s", name, path)
+            log.error("keeping %s, because its location is not %s", name, path)
             return
         if path.exists():
             shutil.rmtree(path)

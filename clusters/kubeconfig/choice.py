@@ -76,7 +76,7 @@ def _chosen(files: Sequence[Path], shown: str, path: str | None, context: str | 
     """Return a context from these files; `shown` is how messages refer to the files."""
     merged = _view(files, shown)
     if not (names := [each["name"] for each in merged["contexts"] or ()]):
-        raise Absent("path", f"{shown} does not contain a context; set a different file")
+        raise Absent("path", f"{shown} does not contain a context; specify a different file")
     name = merged["current-context"] if context is None else context
     if not name:
         raise Absent(

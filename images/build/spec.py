@@ -92,7 +92,7 @@ class Spec(ABC):
     @property
     @abstractmethod
     def content_hash(self) -> str:
-        """Hash of everything that the image is declared from, as 64 hexadecimal digits."""
+        """Hash of everything that goes into the image's declaration, as 64 hexadecimal digits."""
 
     @property
     def version(self) -> str:

@@ -81,11 +81,13 @@ class ImageSpec(BuildSpec):
 
     @property
     def version(self) -> str:
-        """The content's hash, shortened; raises `RuntimeError` before the image is settled."""
+        """The shortened content hash; raises `RuntimeError` if the image is not resolved yet."""
         digest = hashlib.sha256(self.content_hash.encode())
         for name, dataset in sorted(self.datasets.items()):
             if (taken := dataset.taken()) is None:
-                raise RuntimeError(f"{self.name}: data set {name} is not fetched; run `make up`")
+                raise RuntimeError(
+                    f"{self.name}: data set {name} has not been fetched; run `make up`"
+                )
             digest.update(f"\0{name}\0{taken.fingerprint}".encode())
         return digest.hexdigest()[:DIGITS]
 

@@ -144,7 +144,7 @@ def _string(data: bytes) -> bytes:
 
 
 def _array(rows: bytes) -> bytes:
-    """Pickle a C-contiguous array like numpy's `ndarray.__reduce__`, with names from numpy 1."""
+    """Pickle a C-contiguous array as `ndarray.__reduce__` does, but with numpy 1's module names."""
     empty = _global("numpy ndarray") + _tuple(_value(0)) + _value("b")
     kind = _global("numpy dtype") + _tuple(_value("u1"), _value(0), _value(1)) + pickle.REDUCE
     order = (_value(3), _value("|"), pickle.NONE, pickle.NONE, pickle.NONE)

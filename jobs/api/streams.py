@@ -102,7 +102,7 @@ class _Watch:
                 self._ended.wait(1.0)
 
     def _changes(self, jobs: set[str]) -> Iterator[tuple[str, list[Any]]]:
-        """Yield each job's objects, and again those of one job after each change to them."""
+        """Yield each job's objects, then a job's objects again after each change to them."""
         query = {"labelSelector": f"{self.label} in ({','.join(sorted(jobs))})"}
         listing = kube.ask(self.client, kube.Request("GET", self.path, query), limit=LIMIT)
         objects = {job: dict[str, Any]() for job in jobs}

@@ -1,4 +1,4 @@
-"""A job's volumes, including its script, in its pods and as Kubernetes objects."""
+"""A job's volumes and the one for its script, in pod specs and as Kubernetes objects."""
 
 from __future__ import annotations
 

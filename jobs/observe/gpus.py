@@ -149,7 +149,7 @@ class GpuMeter:
             text = f"can't list the pods of NVIDIA's DCGM exporter: {api_message(error)}"
             self._result = at, {}, text
         except Exception as error:  # noqa: BLE001 - an exporter's response must not end a run
-            self._result = at, {}, f"can't read NVIDIA's DCGM exporter: {error!r}"
+            self._result = at, {}, f"can't read metrics from NVIDIA's DCGM exporter: {error!r}"
 
     def _read_exporters(self, at: float, pods: Mapping[str, str]) -> _Look:
         """Return a measurement from exporters on the nodes in `pods`, which maps pods to nodes."""

@@ -228,7 +228,7 @@ def _advice(end: End, run: RunState, silent: Sequence[Replica]) -> str:
     elif cause is None:
         pass
     elif cause.replica.evicted is not None:
-        advice = "use less of what its node ran out of, or request more of it, up to the limit"
+        advice = "use less of the resource that its node ran out of, or request more of it"
     elif cause.exit.reason == "StartError":
         advice = "check that the image contains the job's `command`"
     elif cause.exit.code == 0:

@@ -178,7 +178,7 @@ def missed(
 
 
 def _recovery(drill: Mapping[str, Any], seen: Mapping[str, Any]) -> Iterator[Miss]:
-    """Yield why a drill was not passed; `seen` is what became of it."""
+    """Yield the reasons why a drill failed; `seen` is the drill's outcome."""
     rank, step = drill["rank"], seen.get("step")
     if step is None:
         last = seen.get("last_step")

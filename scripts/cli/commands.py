@@ -44,7 +44,7 @@ def preview(stack: str, job: str = "") -> int:
 
 
 def rerun(stack: str, job: str) -> int:
-    """Update the stack and train one job again, replacing its run and the gate that checks it."""
+    """Update the stack and rerun one job, replacing its run and the gate that checks it."""
     runs = run_urns(exported(stack))
     if not runs:
         raise without_runs(stack)

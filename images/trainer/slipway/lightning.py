@@ -30,7 +30,7 @@ class SlipwayLogger(Logger):  # type: ignore[misc]  # only the program's image h
 
     @property
     def save_dir(self) -> str | None:
-        """The directory that the job keeps; None outside a job."""
+        """The directory whose files outlive the job; None outside a job."""
         return os.environ.get("SLIPWAY_OUTPUT_DIR")
 
     @rank_zero_only  # type: ignore[untyped-decorator]

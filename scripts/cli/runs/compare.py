@@ -79,7 +79,7 @@ def of_job(stack: str, job: JobState, other: str = "") -> Comparison | None:
 
 
 def with_limits(state: JobState, declared: Sequence[TrainingJob]) -> JobState:
-    """Return a job with its declared limits as its gate, as the state lacks a gate that failed."""
+    """Return a job, its declared limits as its gate: the state does not contain failed gates."""
     gate = next((limits(job) for job in declared if job.name == state.name), None)
     return state if state.gate is not None or gate is None else replace(state, gate=gate)
 

@@ -183,7 +183,7 @@ def receive(fetched: IO[bytes], to: Path, listed_files: Files) -> Received:
             listed = "".join(f"\n  {_printable(str(to / name))}" for name in others)
             raise CommandError(
                 f"These existing files differ from the run's, so nothing was written:{listed}\n"
-                "Move them away, or choose another directory: TO=DIRECTORY."
+                "Move them elsewhere, or choose another directory: TO=DIRECTORY."
             )
         new = [name for name in right if name not in yours]
         size = sum(_put(files[name], to / name) for name in new)

@@ -57,7 +57,7 @@ class Series:
     is_cut: bool = False  # whether the beginning of a very long log was skipped
 
     def add(self, name: str, rank: int, x: float, value: object, axis: str = "epoch") -> None:
-        """Add a point to a metric's curve, or replace it, if the value is a number."""
+        """Add or replace a point on a metric's curve, if the value is a number."""
         if (y := figure(value)) is not None:
             self.curves.setdefault(name, Curve(name, axis)).by_rank.setdefault(rank, {})[x] = y
 

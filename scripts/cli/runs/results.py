@@ -187,7 +187,7 @@ def _read(stack: str) -> tuple[dict[str, Outcome], Mapping[str, str]]:
 def print_results(
     stack: str, results: Mapping[str, Outcome], skipped: Mapping[str, str], job: str, form: Format
 ) -> None:
-    """Print all outcomes, or only the one of `job`, as text or JSON."""
+    """Print all outcomes, or only that of `job`, as text or JSON."""
     if job:
         require_job(stack, job, results)
     if all(each.state == "no result" for each in results.values()):

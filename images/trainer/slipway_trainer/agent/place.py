@@ -88,7 +88,7 @@ class Place:
         more = " and others" if len(left) > _MOST_NAMED else ""
         own = self._patterns or (_DEFAULT if self._kept else [])
         keep = json.dumps([*dict.fromkeys([*own, *map(_pattern, left)])], ensure_ascii=False)
-        lost, again = "would be lost with the pod in a cluster", ""
+        lost, again = "in a cluster, would be lost with the pod", ""
         if not _ROOT:
             lost = "lost with the pod"
             again = f", then run `make rerun JOB={os.environ.get('SLIPWAY_JOB', '…')}`"

@@ -72,7 +72,7 @@ class Search:
         self.see(every)
 
     def see(self, lines: Iterable[str]) -> None:
-        """Report each pattern's last match in each line, where a progress bar's latest state is."""
+        """Report each pattern's last match in each line: a progress bar's latest state is last."""
         for line in lines:
             # The output also contains events, which have already been reported.
             is_event = reported(line).keys() >= {"event", "rank", "time"}

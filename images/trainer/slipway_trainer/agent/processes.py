@@ -152,7 +152,7 @@ def main(processes: int, program: list[str]) -> int:
 
 
 def in_pieces(path: str, **options: Any) -> IO[Any]:
-    """Open a log for torchrun, with a limit on the length of the lines that it copies."""
+    """Open a log for torchrun's output that limits the length of each copied line."""
     file: IO[Any] = Path(path).open(**options)  # noqa: SIM115 - its caller closes it
     file.readline = partial(file.readline, LAST_BYTES)  # type: ignore[method-assign]
     return file

@@ -56,7 +56,7 @@ def _names(store: "AbstractFileSystem", root: str) -> Iterator[str]:
 
 
 def _listed(store: "AbstractFileSystem", path: str) -> list[str]:
-    """Return the paths in a list of files, or none if the program wrote the file `path` itself."""
+    """Return the paths listed in the file `path`; empty if the program itself wrote that file."""
     try:
         entries = json.loads(store.cat_file(path))
         return [name for name, each in entries.items() if "sha256" in each]

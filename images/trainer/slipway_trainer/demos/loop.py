@@ -37,7 +37,7 @@ _BEGAN = time.monotonic()  # before this rank joins the others
 def main(
     parser: argparse.ArgumentParser, task: Callable[[argparse.Namespace], outputs.Task]
 ) -> None:
-    """Train on a fixed world with the command-line options, store the result, and exit."""
+    """Train with a fixed world size and the command-line options, store the result, and exit."""
 
     def train(events: Events) -> dict[str, Any]:
         args = parser.parse_args()

@@ -196,7 +196,7 @@ class PyTorchAllReduceController:
             self._replica.finish(self._pause)
 
     def _queue(self) -> None:
-        """When a pass's first gradient is ready, queue averaging for the end of that pass."""
+        """When a backward pass's first gradient is ready, queue averaging for the end of that pass."""
         if self._step is not None and not self._step.is_queued:
             self._step.is_queued = True
             # As DistributedDataParallel and FSDP do; autograd has no public name for it.
@@ -220,7 +220,7 @@ class PyTorchAllReduceController:
         if self._step is None or not self._step.is_averaged:
             return
         if self._step.is_counted:
-            raise RuntimeError("the function passed to elastic_run made two optimizer steps")
+            raise RuntimeError("the function passed to elastic_run performed two optimizer steps")
         self._count(self._step)
 
     def _count(self, step: _Step) -> None:

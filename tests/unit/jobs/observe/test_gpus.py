@@ -213,7 +213,12 @@ def test_it_is_read_by_the_api_servers_proxy_from_the_exporters_on_the_runs_node
         (METRICS_OF, {"message": "pods/proxy is forbidden"}, 403, "(pods/proxy is forbidden)"),
         (METRICS_OF, {"message": "dial tcp: timeout"}, 503, "(dial tcp: timeout)"),
         (METRICS_OF, "# nothing", 200, "no DCGM_FI_DEV_GPU_UTIL for pod mine-master-0"),
-        ("/api/v1/pods", "what is this", 200, "can't read NVIDIA's DCGM exporter: JSONDecodeError"),
+        (
+            "/api/v1/pods",
+            "what is this",
+            200,
+            "can't read metrics from NVIDIA's DCGM exporter: JSONDecodeError",
+        ),
     ],
 )
 def test_a_failed_measurement_is_reported_once_and_ends_no_run(

@@ -148,7 +148,7 @@ def _only_defines(source: bytes) -> bool:
 
 
 def _others(entry: str, programs: Mapping[str, bytes]) -> str:
-    """List what can be started: packages, and files with a main guard (all files if none has one)."""
+    """List what can be started: packages, and files with a main guard (or else all files)."""
     packages = [name.removesuffix(_MAIN).replace("/", ".") for name in programs if _MAIN in name]
     files = [name for name in programs if name != entry and _MAIN not in f"/{name}"]
     guarded = [name for name in files if b"__main__" in programs[name]]

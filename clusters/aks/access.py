@@ -53,7 +53,7 @@ class Api:
         ranges = self.authorized_ranges
         if self.private == bool(ranges):
             neither = "with neither, the whole internet could reach the API server"
-            both = "a private API server has no public address to restrict; remove one of the two settings"
+            both = "a private API server has no public address to restrict; remove either setting"
             why = both if self.private else neither
             text = f"must have exactly one of authorizedRanges and private: true; {why}"
             yield contradiction(("api",), text)

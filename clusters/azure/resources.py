@@ -82,7 +82,7 @@ class AzureCluster(pulumi.ComponentResource):
             lock_name="slipway-production",
             scope=scope,
             level="CanNotDelete",
-            notes="This belongs to a production stack: set production: false and run `pulumi up` first.",
+            notes="A production stack of Slipway: set production: false and run `pulumi up` first.",
             # If protected, it could not be deleted until the parent is no longer protected.
             opts=self.options(protect=False),
         )

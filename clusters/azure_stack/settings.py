@@ -117,7 +117,7 @@ class AzureStackSettings(AzureSettings):
             text = "does not work with disconnected, where AKS does not support GPUs; remove one"
             yield contradiction(("gpu",), text, "disconnected")
         if self.entra is not None:
-            text = "can't be combined with `disconnected`, because Entra is then unreachable; remove one"
+            text = "can't be combined with `disconnected`, as Entra is then unreachable; remove one"
             yield contradiction(("entra",), text, "disconnected")
         if not self.admin_kubeconfig:
             text = (
@@ -128,7 +128,8 @@ class AzureStackSettings(AzureSettings):
         network = self.logical_network
         for index, server in enumerate(() if isinstance(network, str) else network.dns_servers):
             if not IPv4Address(server).is_private:
-                text = f"{quote(server)} is a public address, which can't be reached when `disconnected` is set"
+                why = "is a public address, which can't be reached when `disconnected` is set"
+                text = f"{quote(server)} {why}"
                 yield contradiction(("logicalNetwork", "dnsServers", index), text, "disconnected")
         reached = self.registry
         unreached = f"is not in {reached.host}, the only registry that can be reached"

@@ -119,7 +119,7 @@ def _train(job: TrainingJob, script: Script, python: str, kept: Run, checkpoints
 
 
 def _python(name: str) -> str:
-    """Return the Python interpreter that runs the ranks: `name`, or else the user's python3 on PATH."""
+    """Return the Python interpreter for the ranks: `name`, or else the user's python3 on PATH."""
     # `make env` puts Slipway's own Python first.
     own = [each for each in os.get_exec_path() if each != str(environment_dir() / "bin")]
     os.environ["PATH"] = os.pathsep.join(own)

@@ -29,7 +29,7 @@ def test_an_owner_file_damaged_by_a_crash_is_repaired(content: bytes) -> None:
 
 def test_a_note_cut_to_another_stacks_name_comes_with_the_command() -> None:
     directory = torn(state_dir() / "clusters" / "dev", b"slipway/d")
-    told = f"there is no stack slipway/d, run: rm {directory}/owner$"
+    told = f"the stack slipway/d no longer exists, run: rm {directory}/owner$"
     with pytest.raises(RuntimeError, match=told):
         owner.require(directory, "slipway/dev")
 

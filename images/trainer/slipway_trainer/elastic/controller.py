@@ -196,7 +196,7 @@ class PyTorchAllReduceController:
             self._replica.finish(self._pause)
 
     def _queue(self) -> None:
-        """When a backward pass's first gradient is ready, queue averaging for the end of that pass."""
+        """When a backward pass's first gradient is ready, queue averaging for that pass's end."""
         if self._step is not None and not self._step.is_queued:
             self._step.is_queued = True
             # As DistributedDataParallel and FSDP do; autograd has no public name for it.

@@ -85,10 +85,10 @@ FAMILY, SPOT, LIMIT = "Standard NCASv3_T4 Family", "lowPriorityCores", "gpu.maxN
 FALLING_BACK: dict[str, Any] = {"gpu": {"spot": {"fallback": {}}}}
 ANOTHER = {"gpu": {"spot": {"fallback": {"size": "Standard_NC8as_T4_v3"}}}}
 ELSEWHERE = '"westeurop" is not listed by `az account list-locations`. Did you mean westeurope?'
-UNREGISTERED = "has Microsoft.Storage as NotRegistered; run `az provider register"
+UNREGISTERED = "has the resource provider Microsoft.Storage in the state NotRegistered; run `az provider register"
 RESTRICTED = "is not available in westeurope: NotAvailableForSubscription"
-QUOTA = f"may grow to 8 vCPUs of {FAMILY}, whose quota in westeurope is "
-NOT_OFFERED = "Standard_NC8as_T4_v3 is not available in westeurope: no such size is offered"
+QUOTA = f"allows 8 vCPUs of {FAMILY}, but the quota in westeurope is "
+NOT_OFFERED = "Standard_NC8as_T4_v3 is not available in westeurope: Azure does not offer it there"
 
 
 @pytest.mark.parametrize(
@@ -98,13 +98,13 @@ NOT_OFFERED = "Standard_NC8as_T4_v3 is not available in westeurope: no such size
         (without("provider list"), {}, "subscription", UNREGISTERED),
         (unchanged, {"location": "westeurop"}, "location", ELSEWHERE),
         (restricted, {}, "gpu.size", RESTRICTED),
-        (without("vm list-skus", SYSTEM), {}, "system.size", "no such size is offered"),
+        (without("vm list-skus", SYSTEM), {}, "system.size", "Azure does not offer it there"),
         (limit(FAMILY, 4), {}, LIMIT, f"{QUOTA}4"),
-        (limit("cores", 19), {}, LIMIT, "may grow to 20 vCPUs of cores"),
-        (limit(SPOT, 7), {"gpu": {"spot": {}}}, LIMIT, f"may grow to 8 vCPUs of {SPOT}"),
+        (limit("cores", 19), {}, LIMIT, "allows 20 vCPUs of cores"),
+        (limit(SPOT, 7), {"gpu": {"spot": {}}}, LIMIT, f"allows 8 vCPUs of {SPOT}"),
         (limit(FAMILY, 7), FALLING_BACK, "gpu.spot.fallback.maxNodes", f"{QUOTA}7"),
-        (limit(SPOT, 7), FALLING_BACK, LIMIT, f"may grow to 8 vCPUs of {SPOT}"),
-        (without("vm list-skus", GPU), FALLING_BACK, "gpu.size", "no such size is offered"),
+        (limit(SPOT, 7), FALLING_BACK, LIMIT, f"allows 8 vCPUs of {SPOT}"),
+        (without("vm list-skus", GPU), FALLING_BACK, "gpu.size", "Azure does not offer it there"),
         (unchanged, ANOTHER, "gpu.spot.fallback.size", NOT_OFFERED),
     ],
     ids=[

@@ -170,7 +170,7 @@ def test_a_kubeconfig_that_can_not_be_used_is_refused_with_the_reason(folder: Pa
         "more": "slipway:cluster.context: is missing",  # with no current context
         "lost": '"gone", the current context, is not in',
         "dropped": 'auth-provider "azure", which Kubernetes clients no longer support',
-        "empty": "contains no context; set",
+        "empty": "does not contain a context; specify",
         "bad": "did not find expected node content",
     }.items():
         assert words in refusal(folder / file)

@@ -95,7 +95,7 @@ TRAINER = replace(EMPTY, trainer=True)
         (FOR_TEAM, "auto", "handles only the namespace team-a"),
         (FOR_TEAM, "auto", "set slipway:cluster.namespace to the one it handles"),
         (UNJUDGED, "auto", "whose name contains no version, and no webhook"),
-        (UNSERVED, "auto", "but no operator runs them"),
+        (UNSERVED, "auto", "but no operator seems to run them"),
     ],
 )
 def test_an_operator_that_can_not_be_used_is_refused(

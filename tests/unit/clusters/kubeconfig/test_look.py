@@ -215,7 +215,7 @@ def test_another_stacks_namespace_is_not_ours(api: FakeApi, tmp_path: Path, plac
     api.says("GET", JOBS, {"items": [{"metadata": {"name": "theirs"}}]})
     api.says("GET", place, {"metadata": {"annotations": {MADE_BY: "slipway/dev"}}})
     kind, found = remains(api, tmp_path)
-    whose = "of its own (team-a belongs to the stack slipway/dev)"
+    whose = "that belong to it (team-a belongs to the stack slipway/dev)"
     assert kind == f"objects with Slipway's labels {whose}"
     assert found == []
 

@@ -92,7 +92,7 @@ def test_a_stack_that_is_not_there_is_one_message_with_those_that_are(checkout: 
         ("a: \x01", "special characters are not allowed"),
         ("[]", "it must be a map, with the settings under `config:`"),
         ("config: 7", "7 under `config:` is not allowed; use a map"),
-        ("slipway:jobs: {}\nconfig: {}\n", '"slipway:jobs" is not allowed at the top; put set'),
+        ("slipway:jobs: {}\nconfig: {}\n", '"slipway:jobs" can\'t be at the top'),
     ],
 )
 def test_an_unreadable_file_names_the_position(text: str, told: str, checkout: Path) -> None:

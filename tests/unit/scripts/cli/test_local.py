@@ -218,7 +218,7 @@ def test_a_python_that_is_not_there_or_too_old_is_named(tmp_path: Path) -> None:
     old = shell_program(tmp_path / "python3", r"printf '/usr/bin/python3\n3\n9\n'")
     with pytest.raises(CommandError, match=r"python3 is Python 3.9; 3.10 or newer is required"):
         local._python(str(old))
-    missing = "There is no nowhere on PATH; use --python to set another"
+    missing = "There is no nowhere on PATH; choose one with --python"
     with pytest.raises(CommandError, match=missing):
         local._python("nowhere")
 

@@ -201,7 +201,7 @@ def test_an_unknown_job_is_named_with_those_of_state_and_archive(api: FakeApi) -
     unknown = r"^There is no job 'mime'. Did you mean mine\? Jobs in dev: declared, mine.$"
     with pytest.raises(CommandError, match=unknown):
         find("dev", state(api, declared=object()), "mime", None)
-    with pytest.raises(CommandError, match=r"^Name the job: JOB=NAME. Jobs in dev: declared"):
+    with pytest.raises(CommandError, match=r"^Specify the job: JOB=NAME. Jobs in dev: declared"):
         find("dev", state(api, declared=object()), "", None)
 
 

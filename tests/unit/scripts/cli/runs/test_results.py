@@ -109,7 +109,7 @@ def test_jobs_without_a_result_are_listed_with_the_reason() -> None:
     assert listed["b"].note == "it needs a, which ended Failed"
     assert listed["c"].note.startswith("`make up` trains it")
     listed = found(state(run("a", FAILURE)), *wanted, is_busy=True)
-    assert listed["c"].note == "it has not started yet"
+    assert listed["c"].note == "its run has not started yet"
 
 
 def test_a_job_that_is_no_longer_declared_is_listed_as_such() -> None:

@@ -44,5 +44,5 @@ def secret_name(job: str) -> str:
 
 
 def outputs_url(place: str | None, job: str, outputs: str | None) -> str | None:
-    """Return the URL of the folder with a job's runs; None if `outputs` is set or `place` is not."""
+    """Return the URL of a job's folder of runs; None if `outputs` is set or `place` is None."""
     return None if place is None or outputs is not None else f"{place}/outputs/{job}"

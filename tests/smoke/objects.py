@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-_START_SECONDS = 60
 """How long a program may take before its first answer is late."""
 
 
@@ -79,22 +78,16 @@ class Pod:
         )
 
 
-def came_before_start(event: dict[str, Any], document: dict[str, Any]) -> bool:
-    """Return whether a warning is from the start of a pod that is ready or has succeeded now.
+def is_over(event: dict[str, Any], document: dict[str, Any]) -> bool:
+    """Return whether a pod that warns of a slow start or answer is ready or has succeeded now.
 
-    On a busy machine a program may take longer to its first answer than the probe's delay, and the
-    kubelet to the volumes, or the API server to know that the pod is on that node, which has no
-    access to its claims before that: the kubelet tries all of it again.
+    On a busy machine a program may take longer to answer than a probe waits, and the kubelet to the
+    volumes, or the API server to know that the pod is on that node, which has no access to its
+    claims before that: the kubelet tries all of it again.
     """
     beginnings = ("Readiness probe failed", "MountVolume.SetUp failed", "Unable to attach or mount")
-    if not event["message"].startswith(beginnings):
-        return False
-    last = datetime.fromisoformat(event["lastTimestamp"])
-    states = [each["state"] for each in document["status"]["containerStatuses"]]
-    begun = [state.get("running") or state.get("terminated") for state in states]
-    started = [datetime.fromisoformat(each["startedAt"]) for each in begun if each is not None]
     is_well = holds(document, "Ready") or document["status"].get("phase") == "Succeeded"
-    return is_well and any((last - each).total_seconds() < _START_SECONDS for each in started)
+    return is_well and event["message"].startswith(beginnings)
 
 
 def described(event: dict[str, Any]) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.smoke.kubectl import Kubectl
-from tests.smoke.objects import Pod, came_before_start, described, holds
+from tests.smoke.objects import Pod, described, holds, is_over
 
 OPERATOR = "kubeflow"
 """Where the stack's own operator is."""
@@ -39,7 +39,7 @@ def test_no_event_warns_of_what_is_there(kubectl: Kubectl, namespace: str) -> No
     assert [
         described(event)
         for event, found in about
-        if found is not None and not came_before_start(event, found)
+        if found is not None and not is_over(event, found)
     ] == []
 
 

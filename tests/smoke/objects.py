@@ -4,8 +4,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-"""How long a program may take before its first answer is late."""
-
 
 @dataclass(frozen=True)
 class Condition:
@@ -87,7 +85,7 @@ def is_over(event: dict[str, Any], document: dict[str, Any]) -> bool:
     """
     beginnings = ("Readiness probe failed", "MountVolume.SetUp failed", "Unable to attach or mount")
     is_well = holds(document, "Ready") or document["status"].get("phase") == "Succeeded"
-    return is_well and event["message"].startswith(beginnings)
+    return is_well and str(event["message"]).startswith(beginnings)
 
 
 def described(event: dict[str, Any]) -> str:

@@ -146,7 +146,7 @@ def test_two_pods_of_two_processes_are_one_world_of_four(pods: Pods) -> None:
             marks=pytest.mark.long,
         ),
         pytest.param("sys.exit(5)", 5, "exited with code 5", marks=pytest.mark.long),
-        ("os.kill(os.getpid(), signal.SIGKILL)", 137, "was ended by SIGKILL"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", 137, "was terminated by SIGKILL"),
     ],
 )
 def test_a_failure_is_that_of_the_rank_that_failed_first(

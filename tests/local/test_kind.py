@@ -143,7 +143,7 @@ def test_a_cluster_that_is_there_is_used_only_when_asked_and_never_deleted(here:
     assert state["adopted"] is True
     listener = Listener()
     KindHandler().delete(state, listener)
-    assert "stays" in listener.said[0]
+    assert "is kept" in listener.said[0]
     assert list(containers(here)) == ["team-control-plane"]
 
 

@@ -170,7 +170,7 @@ def test_a_cluster_that_is_there_is_used_only_when_asked_and_never_deleted(here:
     assert len(starts(here)) == 1  # it ran, so it was left as it was
     listener = Listener()
     MinikubeHandler().delete(state, listener)
-    assert "stays" in listener.said[0]
+    assert "is kept" in listener.said[0]
     assert list(profiles(here)) == ["team"]
 
 

@@ -111,8 +111,8 @@ LATE = job("Failed", message="it was active longer than specified deadline")
         (seen("Created", BLOCKED_INIT), [1], "CannotStart", "*tcp-wait:1*"),
         # Pods are never made, or a limit is over, the operator's own as well.
         (seen("Created"), [59, 61], "CannotStart", "*2 pods to be created*"),
-        (seen("Succeeded", done(0), runs(1)), [601], "TimedOut", "not done after 600 s*"),
-        (seen(LATE, runs(0)), [1], "TimedOut", "not done after 600 s: it was active longer than*"),
+        (seen("Succeeded", done(0), runs(1)), [601], "TimedOut", "unfinished after 600 s*"),
+        (seen(LATE, runs(0)), [1], "TimedOut", "unfinished after 600 s: it was active longer than*"),
         # A job is removed while it runs, or as the operator completes it.
         (deleted("Created", runs(0)), [1], "Failed", "*deleted*"),
         (deleted("Running", done(0), done(1)), [1], "Succeeded", "*"),
@@ -136,7 +136,7 @@ def test_ranks_that_begin_or_print_after_rank_0_is_done_are_at_work() -> None:
     tracked.see_pods([done(0), runs(1)])
     assert goes_on(tracked, 61, 90)
     prints(tracked, 1, 0, "a line of a log")
-    silent = "rank 1 did not finish, silent for 30 s after rank 0 succeeded*"
+    silent = "rank 1 did not finish: silent for 30 s after rank 0 succeeded*"
     assert_ends(tracked, [95, 124, 126], "Failed", silent)
     tracked.see_pods([done(0), done(1)])
     assert the_end(tracked, 127) == End("Succeeded", "")

@@ -210,7 +210,7 @@ def test_a_changed_input_is_named_by_its_name() -> None:
     later = {**before, "artifacts": UNKNOWN}
     assert said(before, other) == "trains again: input model is a different file"
     assert said(before, moved) is None
-    assert "if the jobs before it leave different inputs" in str(said(before, later))
+    assert "if the jobs that it depends on produce different inputs" in str(said(before, later))
 
 
 @pytest.mark.parametrize("image", ["trainer:1", "trainer:2"])

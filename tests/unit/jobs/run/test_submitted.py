@@ -38,6 +38,7 @@ _OF_THE_RUN = ("slipway.dev/run", "slipway.dev/spec-hash", "slipway.dev/attempt"
 _BASES: dict[str, dict[str, Any]] = {
     "mnist-gloo": {},
     "mnist-nccl": {},
+    "mnist-elastic": {},
     "script": {"script": "examples/tracked/plain.py", "retries": 1},
     "built": {"build": {"context": "examples/another"}},
     "image": {"image": "example.org/mine:1", "command": ["train"]},

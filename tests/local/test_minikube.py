@@ -274,7 +274,7 @@ def test_without_a_registry_the_nodes_are_of_an_image_that_is_built_and_nothing_
 
 
 def test_without_a_registry_another_version_of_kubernetes_is_refused(offline: Machine) -> None:
-    told = r"^slipway:cluster\.kubernetesVersion: v1\.33\.1 can't .* set v1\.34\.4"
+    told = r"^slipway:cluster\.kubernetesVersion: v1\.33\.1 is not available; set v1\.34\.4"
     with pytest.raises(RuntimeError, match=told):
         made(inputs(driver="docker", kubernetesVersion="v1.33.1"))
     assert starts(offline) == []

@@ -101,7 +101,7 @@ HIDES = {
     "/opt/slipway": "would hide /opt/slipway: slipway_trainer",
     "/data": "would hide /data: the data sets",
     "/tmp": "would hide /tmp: `tmp`",
-    "/mnt/../work": "no :, . or ..",
+    "/mnt/../work": "without a colon, `.` or `..` elements",
 }
 FREE = ("/work/data", "/tmp/cache", "/data/cifar10", "/opt/own", "/home", "/work/inputs")
 TAGS = ("", ":1.4", f"@sha256:{'0' * 64}", f":1@sha256:{'a' * 64}")

@@ -73,7 +73,7 @@ def test_the_name_is_open_until_it_is_known_which_data_set_is_in_it(context: Pat
     assert ImageSpec("image", context, {"data": _ALONE}).is_settled
     spec = ImageSpec("image", context, {"data": _REAL})
     assert not spec.is_settled
-    with pytest.raises(RuntimeError, match="data set data is not fetched"):
+    with pytest.raises(RuntimeError, match="data set data has not been fetched"):
         _ = spec.reference
     asked = spec.content_hash
     spec.settle(Listener())

@@ -50,7 +50,7 @@ FIXED = replace(SYSTEM, min_nodes=2, max_nodes=2)
 CHEAP_SPOT = replace(GPU, spot=True, dollars=Decimal("0.3"))
 OF_GPU = "x Standard_NC4as_T4_v3 in westeurope, each with 1 GPU"
 OF_BIG = OF_GPU.replace("NC4as_T4_v3", "Big")
-NO_SPOT = "no price for spot nodes, which never cost more than others: 0.500"
+NO_SPOT = "no price for spot nodes, which never cost more than regular nodes: 0.500"
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ NO_SPOT = "no price for spot nodes, which never cost more than others: 0.500"
         (
             *((SYSTEM, UNKNOWN), table()),
             [
-                f"big: 0 to 4 {OF_BIG}: no price for such nodes from azure",
-                "total: USD 0.200 to 0.600 an hour, without big",
+                f"big: 0 to 4 {OF_BIG}: no price for these nodes on azure",
+                "total: USD 0.200 to 0.600 an hour, excluding big",
                 "per month (730 hours), at the minimum node count: at least USD 146",
             ],
         ),

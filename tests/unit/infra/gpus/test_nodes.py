@@ -52,7 +52,7 @@ def test_why_gpus_are_not_offered_is_reported_with_the_remedy(seen: Seen, words:
 
 
 def test_what_is_not_there_is_all_that_is_reported() -> None:
-    assert only(Seen([])) == "there are 0 of 1 nodes with the labels pool=gpu"
+    assert only(Seen([])) == "only 0 of 1 nodes with the labels pool=gpu exist"
     down = "node gpu-1 is not Ready: container runtime is down"
     assert only(Seen([node(ready="False")])) == down
     quota = "pods is forbidden: exceeded quota: compute"

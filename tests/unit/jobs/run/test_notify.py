@@ -66,8 +66,8 @@ def test_the_text_for_slack_has_no_mentions_or_links(receiver: Webhook) -> None:
     assert told(hook, SUCCEEDED) + told(hook, FAILED) == []
     failed = "Failed: rank 1 exited with code 1: ValueError: &lt;!channel&gt; &amp; *all*"
     assert [body["text"] for body in receiver.bodies] == [
-        "Job mine of stack dev: Succeeded in 12.5 s, accuracy 0.97, f1 0.5",
-        f"Job mine of stack dev: {failed}",
+        "Job mine in stack dev: Succeeded in 12.5 s, accuracy 0.97, f1 0.5",
+        f"Job mine in stack dev: {failed}",
     ]
 
 
@@ -79,7 +79,7 @@ def test_teams_gets_an_adaptive_card_with_the_text_as_it_is(receiver: Webhook) -
     assert attachment["contentType"] == "application/vnd.microsoft.card.adaptive"
     assert attachment["content"]["type"] == "AdaptiveCard"
     [block] = attachment["content"]["body"]
-    text = f"Job mine of stack dev: Failed: {FAILED.reason}"
+    text = f"Job mine in stack dev: Failed: {FAILED.reason}"
     assert block["inlines"] == [{"type": "TextRun", "text": text}]
 
 

@@ -204,7 +204,7 @@ def test_tools_that_only_up_needs_are_a_warning_in_previews_and_not_built(
     entries, problems = resolving.resolve((PULUMI, minikube), console, preview=True)
     assert "minikube" not in entries
     assert (problems, machine.built) == ([], [])
-    assert "`up` will need minikube: not on PATH. Install it." in console.export_text()
+    assert "`up` will require minikube: not on PATH. Install it." in console.export_text()
 
 
 def test_a_second_set_up_looks_for_nothing_and_runs_nothing(machine: Machine) -> None:

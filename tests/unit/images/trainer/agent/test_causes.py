@@ -228,7 +228,7 @@ def test_a_helpers_failure_is_no_error_of_its_program(program: Program) -> None:
     helper = "import os, subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import no'])\n"
     assert "error" not in program.run(helper, 0)
     killed = program.run(f"{helper}os.kill(os.getpid(), 9)", 137)
-    assert "was ended by SIGKILL" in killed["error"]
+    assert "was terminated by SIGKILL" in killed["error"]
     caught = "import traceback\ntry: {}[1]\nexcept KeyError: traceback.print_exc()\n"
     failed = program.run(f"{helper}{caught}sys.exit(4)", 4)
     assert failed["error"] == "the program exited with code 4"

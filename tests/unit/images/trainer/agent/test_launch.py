@@ -455,7 +455,7 @@ def test_of_a_command_the_exception_of_what_it_started_is_the_error(launched: La
     assert "exited with code 7" in launched.message["error"]
     launched.log.write_text("")
     launched.command("accelerate", "launch", "train.py", code=127)
-    error = "there is no program accelerate on PATH; is its package in `requirements`?"
+    error = "accelerate is not on PATH; add its package to the job's `requirements`"
     assert launched.message["error"] == error
 
 

@@ -37,7 +37,7 @@ def test_missing_samples_leave_out_the_sum(tmp_path: Path, silent: dict[str, Any
 
 def test_after_a_failure_it_is_the_message_of_the_rank_that_failed_first(tmp_path: Path) -> None:
     assert "exited with code 3" in processes.merged(tmp_path, 3, 2)["error"]
-    assert "was ended by SIGKILL" in processes.merged(tmp_path, 137, 2)["error"]
+    assert "was terminated by SIGKILL" in processes.merged(tmp_path, 137, 2)["error"]
     _leave(tmp_path, "0", {"rank": 0, "error": "connection closed by peer"})
     _leave(tmp_path, "first-failure", {"rank": 1, "error": "ValueError: x"})
     assert processes.merged(tmp_path, 1, 2) == {"rank": 1, "error": "ValueError: x"}

@@ -88,14 +88,15 @@ def connect(address: str) -> grpc.Channel:
     # channel looks the same as an engine that has exited.
     never = ("grpc.client_idle_timeout_ms", 2**31 - 1)
     channel = grpc.insecure_channel(address, options=[never])
-    connected = threading.Event()
+    begun = threading.Event()
 
     def watch(state: grpc.ChannelConnectivity) -> None:
-        if state is grpc.ChannelConnectivity.READY:
-            connected.set()
-        elif state in _LOST or (connected.is_set() and state is grpc.ChannelConnectivity.IDLE):
+        # Idle again, though READY may not have been seen if the engine was killed at once.
+        if state in _LOST or (begun.is_set() and state is grpc.ChannelConnectivity.IDLE):
             # No cleanup: the next run adopts unfinished resources.
             os._exit(1)
+        if state is not grpc.ChannelConnectivity.IDLE:
+            begun.set()
 
     channel.subscribe(watch, try_to_connect=True)
     return channel

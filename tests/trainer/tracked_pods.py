@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-_SERVER_SECONDS, _POD_SECONDS = 90.0, 120.0
+_SERVER_SECONDS, _POD_SECONDS = 90.0, 300.0
 _HANGING = socket.socket()
 """Connections to it are accepted, and never answered."""
 _LAUNCH = ("-m", "slipway_trainer.launch")

@@ -102,7 +102,9 @@ def test_a_registry_is_asked_with_a_token_and_again_while_it_is_busy(
 def test_a_refused_login_suggests_docker_login(tmp_path: Path) -> None:
     with _serving(tmp_path, Login.from_credentials("me", "wrong")) as (target, _):
         login = f"docker --config .* login {host(target.server)}"
-        with pytest.raises(TargetError, match=rf"did not issue a token \(401\); log in with `{login}`") as error:
+        with pytest.raises(
+            TargetError, match=rf"did not issue a token \(401\); log in with `{login}`"
+        ) as error:
             target.digest(f"{target.server}/a:1")
     assert "wrong" not in str(error.value)
 

@@ -188,7 +188,10 @@ _BUS = f"{_KILLED}Bus error. It is possible that dataloader's workers are out of
         ("AssertionError: Torch not compiled with CUDA enabled", "is_available()"),
         ("RuntimeError: Found no NVIDIA driver on your system. Please check", "is_available()"),
         (_ELSEWHERE, "map_location"),
-        ("torch.exc.InductorError: InvalidCxxCompiler: No working C++ compiler", "contains no compiler"),
+        (
+            "torch.exc.InductorError: InvalidCxxCompiler: No working C++ compiler",
+            "contains no compiler",
+        ),
         ("FileNotFoundError: [Errno 2] No such file or directory: 'g++'", "contains no compiler"),
         ("RuntimeError: Ninja is required to load C++ extensions", "contains no compiler"),
         (_BUS, "`sharedMemory`"),

@@ -112,7 +112,12 @@ LATE = job("Failed", message="it was active longer than specified deadline")
         # Pods are never made, or a limit is over, the operator's own as well.
         (seen("Created"), [59, 61], "CannotStart", "*2 pods to be created*"),
         (seen("Succeeded", done(0), runs(1)), [601], "TimedOut", "unfinished after 600 s*"),
-        (seen(LATE, runs(0)), [1], "TimedOut", "unfinished after 600 s: it was active longer than*"),
+        (
+            seen(LATE, runs(0)),
+            [1],
+            "TimedOut",
+            "unfinished after 600 s: it was active longer than*",
+        ),
         # A job is removed while it runs, or as the operator completes it.
         (deleted("Created", runs(0)), [1], "Failed", "*deleted*"),
         (deleted("Running", done(0), done(1)), [1], "Succeeded", "*"),

@@ -179,7 +179,12 @@ def test_a_missed_limit_is_reported_with_the_difference(limits: dict[str, Any], 
 
 def test_all_missed_limits_are_reported_together() -> None:
     said = refusal(minAccuracy=0.99, maxDuration=50, maxTimeToAccuracy=20)
-    for words in ("did not meet 2 limits", "`minAccuracy` 0.99", "`maxDuration` 50", "\nIts result is"):
+    for words in (
+        "did not meet 2 limits",
+        "`minAccuracy` 0.99",
+        "`maxDuration` 50",
+        "\nIts result is",
+    ):
         assert words in said
     assert "maxTimeToAccuracy" not in said
 

@@ -32,7 +32,9 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-OLD = r"^Python 3.11 or newer is required, but .* is 3.9. Select another one: make PYTHON=python3.12"
+OLD = (
+    r"^Python 3.11 or newer is required, but .* is 3.9. Select another one: make PYTHON=python3.12"
+)
 
 
 def test_this_python_lacks_nothing() -> None:

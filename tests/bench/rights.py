@@ -6,7 +6,7 @@ those is explained in docs/security.md or goes.
 """
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -73,7 +73,7 @@ def main() -> None:
     for account, rights in sorted(granted.items()):
         for right in sorted(rights):
             verb, group, resource = right
-            count = used[account].get(right, 0)
+            count = used[account][right]
             table.add_row(account, verb, f"{resource}.{group}".rstrip("."), str(count or "never"))
     console = Console(width=120)
     console.print(table)
@@ -129,9 +129,9 @@ def _account(name: str) -> str | None:
     return None
 
 
-def _used(log: Path) -> tuple[dict[str, dict[Right, int]], set[str]]:
+def _used(log: Path) -> tuple[dict[str, Counter[Right]], set[str]]:
     """Return how many requests each account made, and what it was refused."""
-    used: dict[str, dict[Right, int]] = defaultdict(lambda: defaultdict(int))
+    used: dict[str, Counter[Right]] = defaultdict(Counter)
     forbidden: set[str] = set()
     with log.open() as lines:
         for event in map(json.loads, lines):

@@ -5,7 +5,6 @@ one before and removes the one before that, so that after two rounds every round
 """
 
 import argparse
-import shutil
 import statistics
 import subprocess
 import time
@@ -136,7 +135,7 @@ def main() -> None:
             console.print(f"round {len(rounds)}: {took:.1f} s; {held}", highlight=False)
     finally:
         soak.down()
-        shutil.rmtree(soak.scratch.directory, ignore_errors=True)
+        soak.scratch.remove()
     rounds = rounds[_WARM_ROUNDS:]
     third = max(1, len(rounds) // 3)
     table = Table("held", "first rounds", "last rounds", "bound", "", box=box.SIMPLE)

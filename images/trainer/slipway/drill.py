@@ -21,7 +21,11 @@ class Target:
 def step_of(event: Mapping[str, Any]) -> "int | None":
     """Return the step that an event of training reports, over all epochs if it has their length."""
     step, steps, epoch = (event.get(name) for name in ("step", "steps", "epoch"))
-    if event.get("event") not in {"step", "metrics"} or not isinstance(step, int) or step is True:
+    if (
+        event.get("event") not in {"step", "metrics"}
+        or not isinstance(step, int)
+        or isinstance(step, bool)
+    ):
         return None
     if isinstance(steps, int) and isinstance(epoch, int) and epoch > 0:
         return (epoch - 1) * steps + step

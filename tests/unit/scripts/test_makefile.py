@@ -15,7 +15,7 @@ from scripts.cli.__main__ import slipway
 
 VARIABLES = (
     *("STACK", "JOB", "RANK", "RUN", "PORT", "WITH", "TO", "KEEP", "FOLLOW", "FORMAT", "BASE"),
-    *("JUNIT", "FILE"),
+    *("MINUTES", "QUICK", "ROWS", "JUNIT", "FILE"),
 )
 COMMANDS: dict[str, list[str | None]] = {
     "up": [], "preview": [None], "down": ["keep"], "kubeconfig": [], "rerun": [None],

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from kubernetes import client
 
@@ -71,12 +72,29 @@ def lookup(layout: Layout, name: str) -> str:
 
 def dns_problem(layout: Layout) -> str | None:
     """Return why the cluster's DNS can't resolve names, or None if it can."""
+    if reason := attempt(partial(_rollout_problem, layout)):
+        return reason
     try:
         lookup(layout, _DNS_NAME)
     except CommandFailed as error:
         return f"{DNS_SERVICE} does not resolve {_DNS_NAME}: {error}"
     except supervisor.Unreachable as error:
         return f"the cluster is not running: {error}"
+    return None
+
+
+def _rollout_problem(layout: Layout) -> str | None:
+    """Return why coredns is not of its Deployment's current template, or None if it is.
+
+    A pod of the previous template responds until the Deployment's controller stops it.
+    """
+    path = "/apis/apps/v1/namespaces/kube-system/deployments/coredns"
+    deployment = kube.ask(connect(layout), kube.Request("GET", path), limit=API_LIMIT)
+    status = deployment.get("status", {})
+    if status.get("observedGeneration") != deployment["metadata"]["generation"]:
+        return "its Deployment's controller has not seen its last change"
+    if status.get("updatedReplicas") != deployment["spec"]["replicas"]:
+        return "its Deployment is replacing its pod"
     return None
 
 

@@ -48,7 +48,7 @@ class LogEnds:
 
     def stacks(self) -> dict[str, list[str]]:
         """Return the stack traces that hanging ranks printed when stopped, keyed by rank name."""
-        return {replica.ranks: frames for replica, frames in self._stood()}
+        return {replica.ranks: frames for replica, frames in self._traces() if frames}
 
     def summary(self, number: int) -> dict[str, Any]:
         """Return a replica's full summary, which its log contains if it exceeds 4 KB."""
@@ -61,18 +61,19 @@ class LogEnds:
         """Return the replicas that did not respond to their peers.
 
         The peers' failures reveal them. In a run that hangs without a failure, it is the only
-        replica whose stack trace is outside torch while others wait in torch. With GPUs, stack
-        traces can't show this: a call to a collective returns before the collective has finished.
+        replica whose stack trace is outside torch, or that printed none when it was stopped, while
+        all others wait in torch. With GPUs, stack traces can't show this: a call to a collective
+        returns before the collective has finished.
         """
         gpus = any(each.gpus for each in self.run.replicas.values())
         is_shown = self.run.all_started and not self.run.failures and not gpus
-        stood = self._stood() if is_shown else []
-        apart = [each for each, frames in stood if not any(map(_WAITS.search, frames))]
-        return apart if len(apart) == 1 < len(stood) else self.run.silent
+        traces = self._traces() if is_shown else []
+        apart = [each for each, frames in traces if not any(map(_WAITS.search, frames))]
+        return apart if len(apart) == 1 < len(traces) else self.run.silent
 
-    def _stood(self) -> list[tuple[Replica, list[str]]]:
-        stacks = ((each, stack_frames(self._now(each))) for each in self.run.hanging[:_STACKS])
-        return [(replica, frames) for replica, frames in stacks if frames]
+    def _traces(self) -> list[tuple[Replica, list[str]]]:
+        hanging = self.run.hanging[:_STACKS]
+        return [(each, stack_frames(self._now(each))) for each in hanging]
 
     def _now(self, replica: Replica) -> list[str]:
         """Return the lines logged so far by a replica's latest container."""

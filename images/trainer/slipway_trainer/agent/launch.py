@@ -91,6 +91,8 @@ def main(arguments: Sequence[str]) -> int:
         message = tracking.end(code, message)
     if url is not None:
         code, message = _copy(directory, url, code, message, sent)
+    # Only now, so that the retry of a pod that was lost while it copied its files can resume.
+    _remove_checkpoints(code, message)
     if left and message.get("rank", own_rank()) == 0:
         Events(0).emit("warning", warning=place.warning(left))
         message = {"rank": 0, **message, "left_behind": left}
@@ -142,17 +144,24 @@ def _resume(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]
         return report.EXIT_FAILED, {"rank": own_rank(), "error": text}
     with nullcontext() if saved is None else saved.following(_LOOK_SECONDS):
         code, message = _run(processes, program)
-    try:
-        if code == 0 and message.get("rank", own_rank()) == 0:
-            # A completed training run must not be resumed.
-            if _BEFORE in os.environ:
-                artifacts.write(f"{parent}/{_ENDED}", os.environ["SLIPWAY_RUN_ID"])
-            artifacts.remove_folders(parent, lambda name: name == own)
-        elif code != 0 and saved is not None:
-            saved.copy(settled_seconds=0)
-    except Exception as error:  # noqa: BLE001 - as above
-        _failed(f"the checkpoints in {parent} could not be removed", error)
+    if code != 0 and saved is not None:
+        saved.copy(settled_seconds=0)
     return code, message
+
+
+def _remove_checkpoints(code: int, message: dict[str, Any]) -> None:
+    """Remove the job's checkpoints if rank 0 succeeded: a completed run must not be resumed."""
+    directory = os.environ.get("SLIPWAY_CHECKPOINT_DIR")
+    if directory is None or code != 0 or message.get("rank", own_rank()) != 0:
+        return
+    url = os.environ.get("SLIPWAY_CHECKPOINT_URL", f"file://{directory}")
+    parent, _, own = url.rpartition("/")
+    try:
+        if _BEFORE in os.environ:
+            artifacts.write(f"{parent}/{_ENDED}", os.environ["SLIPWAY_RUN_ID"])
+        artifacts.remove_folders(parent, lambda name: name == own)
+    except Exception as error:  # noqa: BLE001 - each store raises its own errors
+        _failed(f"the checkpoints in {parent} could not be removed", error)
 
 
 def _failed(what: str, error: Exception) -> str:

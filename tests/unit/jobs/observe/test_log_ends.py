@@ -52,8 +52,10 @@ def _stood(tmp_path: Path) -> Stood:
 
 
 def test_of_ranks_that_hang_the_one_that_the_others_wait_for_is_named(stood: Stood) -> None:
+    """Also if it was stopped, and printed no stack trace."""
     assert stood(_BACKWARD, _OWN) == (["rank 1"], ["step 5 of 1"])
     assert stood(_OWN, _BARRIER, _BACKWARD) == (["rank 0"], ["step 5 of 0"])
+    assert stood(_BARRIER, None) == (["rank 1"], ["step 5 of 1"])
 
 
 @pytest.mark.parametrize(

@@ -233,12 +233,17 @@ _LEAVE = "(outputs / 'model').touch()\n"
 def test_a_copy_that_fails_fails_a_success_unless_it_is_optional(
     launched: Launched, is_optional: bool
 ) -> None:
+    """After a failure the job's checkpoints stay, so that a retry trains nothing again."""
     launched.copies.touch()
+    checkpoints = launched.directory / "kept" / ("a" * 16)
+    checkpoints.mkdir(parents=True)
+    launched.environment["SLIPWAY_CHECKPOINT_DIR"] = str(checkpoints)
     done = launched.keeping().run(_LEAVE) if is_optional else launched.copying().run(_LEAVE, 1)
     text = f"could not be copied to file://{launched.copies}"
     assert done.events[-1]["event"] == "warning", "which `make up` shows"
     assert text in done.events[-1]["warning"]
     assert is_optional or text in launched.message["error"]
+    assert checkpoints.exists() == (not is_optional)
 
 
 def test_a_job_that_names_no_place_keeps_its_last_runs_files(launched: Launched) -> None:

@@ -9,7 +9,13 @@ from infra.program import main
 
 # The engine interrupts the program once a resource has failed; Python would print a traceback.
 signal.signal(signal.SIGINT, signal.SIG_DFL)
-try:
-    main()
-except pulumi.RunError as error:
-    end(str(error))
+
+
+async def _run() -> None:
+    try:
+        await main()
+    except pulumi.RunError as error:
+        end(str(error))
+
+
+pulumi.run(_run)

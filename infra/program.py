@@ -1,5 +1,6 @@
 """The Pulumi program, from the stack's configuration to a trained model."""
 
+import asyncio
 from typing import Any
 
 import pulumi
@@ -18,10 +19,15 @@ from infra.settings import StackSettings
 from infra.tracking.component import track
 
 
-def main() -> None:
+async def main() -> None:
     """Declare all resources for the current stack's configuration, and export its outputs."""
-    for name, value in declare(settings.load()).items():
+    exported = declare(settings.load())
+    for name, value in exported.items():
         pulumi.export(name, value)
+    # Pulumi itself would look at all pending outputs again whenever one is known, which for
+    # hundreds of jobs takes as much CPU time as everything else.
+    known = [pulumi.Output.from_input(value).future() for value in exported.values()]
+    await asyncio.wait(map(asyncio.ensure_future, known), return_when=asyncio.FIRST_EXCEPTION)
 
 
 def declare(configured: StackSettings) -> dict[str, pulumi.Input[Any]]:

@@ -110,7 +110,6 @@ ROWS = (
     Row("volume full", "checkpoint", faults.volume_filled, _ENDS, "No space left", before=True),
     Row(
         *("webhook gone for 20 s", "submission", faults.program_paused(_OPERATOR, 20)),
-        reason="webhook",
         before=True,
     ),
 )
@@ -143,8 +142,8 @@ class Drill:
         if row.act == faults.volume_filled:
             faults.volume_emptied(place)
         seen.faults += self._judged(row, place, seen)
-        self.jobs.remove(name)
         self._heal(seen)
+        self.runs.destroy(name)
         return seen
 
     def _bring(self, row: Row, place: Place, seen: Outcome) -> None:

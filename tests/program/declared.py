@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -238,7 +238,7 @@ def declare(
     return executed(main, stack)
 
 
-def executed(main: Callable[[], None], stack: str) -> Program:
+def executed(main: Callable[[], Awaitable[None] | None], stack: str) -> Program:
     """Run a program on the configuration in the environment and return what it declares."""
     monitor = _Monitor()
 

@@ -52,7 +52,12 @@ class Store:
             left.unlink(missing_ok=True)  # left by a killed process
         part = self.directory / f".{os.getpid()}.part"
         with part.open("wb") as file:
-            torch.save({**state, "step": step}, file)
+            try:
+                torch.save({**state, "step": step}, file)
+            except RuntimeError:
+                # torch hides why a write failed: another one raises the OSError, if there is one.
+                file.write(bytes(2**20))
+                raise
             file.flush()
             os.fsync(file.fileno())
         try:

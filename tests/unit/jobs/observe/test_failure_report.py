@@ -199,6 +199,8 @@ _BUS = f"{_KILLED}Bus error. It is possible that dataloader's workers are out of
         (f"{_KILLED}Killed.", "raise the job's `memory`"),
         (f"{_KILLED}Killed.\n\n{_CHAINED}\n\nRuntimeError: it exited", "raise the job's `memory`"),
         ("OSError: [Errno 30] Read-only file system: '/data/mnist'", "below /work"),
+        ("OSError: [Errno 28] No space left on device", "make room"),
+        ("RuntimeError: [enforce fail at inline_container.cc:672] . unexpected pos 9", "make room"),
         ("PermissionError: [Errno 13] Permission denied: '/mnt/a'", "user 65532"),
         ("FileNotFoundError: [Errno 2] No such file or directory: 'conf/a.yaml'", "`script`"),
         ("FileNotFoundError: [Errno 2] No such file or directory: '/work/src/m/a'", "`script`"),

@@ -140,7 +140,8 @@ def volume_emptied(place: Place) -> None:
     text = Path(f"/proc/{supervisor.pid(place.cluster.layout)}/mounts").read_text()
     for line in text.splitlines():
         if line.startswith("drill "):
-            subprocess.run([*_node(place), "umount", "--lazy", line.split()[1]], check=False)
+            left = [*_node(place), "umount", "--lazy", line.split()[1]]
+            subprocess.run(left, check=False, capture_output=True)  # a bind may go with it
 
 
 def _discard(_: object) -> None: ...

@@ -114,7 +114,7 @@ def _loaded(place: str | shards.Place) -> Any:
         ) from error
 
 
-def made(cifar10: Path = Path("/data/cifar10")) -> Path:
+def write_cifar10_images(cifar10: Path = Path("/data/cifar10")) -> Path:
     """Write 6,000 training and 1,000 test images from CIFAR-10 to a new directory; return it."""
     directory = Path(tempfile.mkdtemp(prefix="pictures-"))
     for train, count in {True: 6000, False: 1000}.items():

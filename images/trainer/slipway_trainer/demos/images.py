@@ -51,7 +51,7 @@ _add("--size", type=options.count, metavar="PIXELS", help="size of an image's si
 
 def task(args: argparse.Namespace) -> Task:
     """Return the task that the command-line arguments describe."""
-    written = cache(pictures.made)
+    written = cache(pictures.write_cifar10_images)
     size = args.size or (32 if args.data is None else 224)
 
     def load(data: Path | None, **chosen: Any) -> pictures.Pictures:

@@ -78,7 +78,7 @@ class Knock:
 
 
 class Board:
-    """A worker's own board; other workers reach it with `ask`."""
+    """A worker's own board; other workers reach it with `query`."""
 
     def __init__(self, owner: str, store_port: int) -> None:
         self.content = Snapshot(owner, store_port)
@@ -87,7 +87,7 @@ class Board:
         self._knocks: dict[int, tuple[float, str, Knock]] = {}
         self._lock = Lock()
 
-    def ask(self, reader: str, knock: Knock | None = None) -> Snapshot:
+    def respond(self, reader: str, knock: Knock | None = None) -> Snapshot:
         """Process the worker `reader`'s request to join, if any; return the board's content."""
         index = index_of(reader)
         with self._lock:
@@ -127,8 +127,8 @@ class Board:
         self._knocks.clear()
 
 
-def ask(address: Address, reader: str, knock: Knock | None = None) -> Snapshot:
-    """Call `Board.ask` on the board served at `address`; raises `OSError` if that fails."""
+def query(address: Address, reader: str, knock: Knock | None = None) -> Snapshot:
+    """Call `Board.respond` on the board served at `address`; raises `OSError` if that fails."""
     question = json.dumps({"reader": reader, "knock": knock and asdict(knock)})
     with socket.create_connection(address, ANSWER_SECONDS) as connection:
         connection.sendall(f"{question}\n".encode())
@@ -171,7 +171,7 @@ class _Handler(StreamRequestHandler):
         # A request that expects a thousand workers is a tenth of that size.
         question = json.loads(self.rfile.readline(64 * 1024))
         knock = question["knock"] and Knock(**question["knock"])
-        answer = json.dumps(asdict(self._board.ask(question["reader"], knock)))
+        answer = json.dumps(asdict(self._board.respond(question["reader"], knock)))
         self.wfile.write(f"{answer}\n".encode())
 
 

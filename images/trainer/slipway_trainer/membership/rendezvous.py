@@ -49,8 +49,8 @@ class Sight:
     content: Snapshot
     """The content of that worker's board."""
     host: str
-    ask: Callable[..., Snapshot]
-    """Reads that worker's board again: `Board.ask`, with this worker as the reader."""
+    query: Callable[..., Snapshot]
+    """Reads that worker's board again: `Board.respond`, with this worker as the reader."""
 
 
 class Rendezvous:
@@ -133,7 +133,7 @@ class Rendezvous:
             if index != own
         }
         sights = together(LOOK_SECONDS, others)
-        sights[own] = Sight(self.board.content, "127.0.0.1", partial(self.board.ask, self.me))
+        sights[own] = Sight(self.board.content, "127.0.0.1", partial(self.board.respond, self.me))
         return {
             sight.content.owner: sight
             for index, sight in sights.items()
@@ -169,7 +169,7 @@ class Rendezvous:
         while (waited := time.monotonic() - began) < PATIENCE_SECONDS:
             expected = None if others else self._expected(sights, waited)
             try:
-                opening = host.ask(knock=Knock(self._newest, least, expected)).opening
+                opening = host.query(knock=Knock(self._newest, least, expected)).opening
             except OSError:
                 return None  # the host was lost
             if opening is not None and opening.generation > self._newest:
@@ -207,7 +207,7 @@ class Rendezvous:
 def _sight(address: Address, reader: str) -> Sight:
     # One DNS lookup for all requests to this worker.
     host = str(socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0][4][0])
-    request = partial(board.ask, (host, address[1]), reader)
+    request = partial(board.query, (host, address[1]), reader)
     return Sight(request(), host, request)
 
 

@@ -140,7 +140,7 @@ class Tracker:
         self._now.pause()
         mean_loss = self.total_loss() if mean_loss is None else mean_loss
         loss = {} if mean_loss is None else {"loss": round(mean_loss, _DIGITS)}
-        self._emit("epoch", **self._run, **loss, **self._values, **self._now.told())
+        self._emit("epoch", **self._run, **loss, **self._values, **self._now.event_fields())
         for name, value in (loss | self._values).items():
             if name != "accuracy" and isinstance(value, float):
                 self._done["epoch_metrics"].setdefault(name, []).append(value)

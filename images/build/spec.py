@@ -23,7 +23,7 @@ DIGITS = 12
 """The number of hash digits in a version."""
 _REMOVE_LIMIT = 60.0
 LEFT_OUT = frozenset({".git", "__pycache__"})
-"""Folders whose content may change without changing the image."""
+"""Names of folders that are left out, so changes in them do not change the image."""
 
 
 def files_of(directory: Path, without: Collection[str] = ()) -> Iterator[Path]:

@@ -46,7 +46,7 @@ class Data(Dataset):  # type: ignore[misc]  # only the image has torch
     def loaded(
         self, shares: Iterable[tuple[Tensor, float]], workers: int
     ) -> Iterator[tuple[Tensor, Tensor, float]]:
-        """Yield images, labels and weight for each of `shares`, which are indices and a weight.
+        """Yield images, labels and weight for each of `shares`: pairs of indices and weight.
 
         `workers` processes load batches in advance; if it is 0, this process loads them.
         """

@@ -1,4 +1,4 @@
-"""The workers' repeated rendezvous, which needs no coordinator that could be lost, and no torch.
+"""The workers' repeated rendezvous, without torch, and without a coordinator that could be lost.
 
 The next world forms through one worker, the host: the lowest-index member of the last world that is
 still responding. All workers ask its board to join. For a while, a member of the last world waits
@@ -27,9 +27,9 @@ LOOK_SECONDS = 2.5
 LAST_CALL_SECONDS = LOOK_SECONDS + 1.5
 """Time to wait for members that respond but do not ask to join: they may be querying others."""
 GRACE_SECONDS = 10.0
-"""How long the first world waits for more workers than the minimum."""
+"""The time that the first world waits for more workers than the minimum."""
 PATIENCE_SECONDS = 6.0
-"""How long to ask one host before querying all workers again: by then, a world formed or failed."""
+"""The time to ask one host before querying all workers again: by then, a world formed or failed."""
 POLL_SECONDS = 0.2
 RIVAL_SECONDS = 3.0
 """Interval at which the host of an incomplete world checks whether the job has another world."""
@@ -90,7 +90,7 @@ class Rendezvous:
         return self._has_rival or any(guest not in self._world.members for guest in waiting)
 
     def next_world(self, seconds: float, least: int) -> tuple[Record, Address]:
-        """Return the next world with `least` or more workers, this one included, and its store.
+        """Return the next world, with this and at least `least` workers, and its store's address.
 
         Raises `JobDone`, or after `seconds` a `TimeoutError` that lists the missing workers.
         """
@@ -125,7 +125,7 @@ class Rendezvous:
         time.sleep(POLL_SECONDS)  # for the last response to arrive
 
     def look(self) -> dict[str, Sight]:
-        """Return the workers that respond within LOOK_SECONDS, keyed by name, and this one."""
+        """Return this worker and those that respond within LOOK_SECONDS, keyed by name."""
         own = self.settings.index
         others = {
             index: partial(_sight, address, self.me)
@@ -182,7 +182,7 @@ class Rendezvous:
         return None
 
     def _expected(self, sights: dict[str, Sight], waited: float) -> tuple[int, ...] | None:
-        """Return the workers that the next world must wait for; None if others decide that."""
+        """Return indices of workers that the next world must wait for; None if others decide."""
         if self._world is None and self.settings.index == 0:
             is_late = time.monotonic() > self._began + GRACE_SECONDS
             return () if is_late else tuple(range(len(self.settings.peers)))

@@ -55,7 +55,7 @@ class Tracker:
     events: Events | None = None
     """The destination for events; standard output by default."""
     total: Callable[..., list[float]] = field(default=total, kw_only=True)
-    """Sums numbers over all ranks; an elastic job's controller provides its own."""
+    """A function that sums numbers over all ranks; an elastic job's controller sets its own."""
 
     def __post_init__(self) -> None:
         self.metrics = tuple(self.metrics)
@@ -101,13 +101,13 @@ class Tracker:
         self._now.part(name)
 
     def batch_end(self, samples: int = 0) -> None:
-        """Record the end of a step on `samples` samples; its last part was the optimizer's."""
+        """Record the end of a step on `samples` samples; its last part is named `optimizer`."""
         self._now.part("optimizer")
         self._now.steps += 1
         self._now.samples += samples
 
     def record_loss(self, value: Any, n: int = 1, log_to_api: bool = False) -> None:
-        """Add the sum of `n` losses, a number or tensor; `log_to_api` writes a `step` event."""
+        """Add `value`, the sum of `n` losses, to the epoch's; `log_to_api` emits a `step` event."""
         now = self._now
         now.loss_sum = now.loss_sum + value
         now.loss_count += n
@@ -117,7 +117,10 @@ class Tracker:
             self._emit("step", step=step, **of, samples=now.samples, loss=float(value) / n)
 
     def record_validation(self, values: Mapping[str, Any], elapsed: float | None = None) -> None:
-        """Record a validation's values over all ranks; it ended now, or at `elapsed` seconds."""
+        """Record a validation's values, which are for all ranks.
+
+        The validation ended after `elapsed` seconds of the run, or now if that is None.
+        """
         step, seconds = self._now.steps, round(self.elapsed if elapsed is None else elapsed, 3)
         self._values = _rounded(
             {"test_loss" if name == "loss" else name: value for name, value in values.items()}
@@ -154,7 +157,7 @@ class Tracker:
         self._now, self._values = EpochTimings(), {}
 
     def step_seconds(self) -> dict[str, float]:
-        """Return the seconds spent on the steps that led to the model, keyed by run ID."""
+        """Return the seconds spent on the steps that the model results from, keyed by run ID."""
         run = self._run.get("run_id", "")
         own = self._step_seconds.get(run, 0.0) + self._now.trained() - self._before
         return {**self._step_seconds, run: own}

@@ -167,9 +167,9 @@ class JobImageHandler(ImageResource):
         context.info(f"is built from {spec.origin}: {takes}")
 
     def outputs_on(self, target: Target, reference: str) -> Properties | None:
-        """Return the outputs according to the target, or None if the image is not there.
+        """Return the outputs as read from the target, or None if the target lacks the image.
 
-        The image must also be tagged with its digest.
+        Also returns None if the image is not tagged with its digest.
         """
         if (outputs := super().outputs_on(target, reference)) is None:
             return None

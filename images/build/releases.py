@@ -19,9 +19,9 @@ class Card:
     """A kind of GPU, with the properties that matter to torch."""
 
     architecture: str
-    """Its compute capability, such as sm_90 for 9.0."""
+    """The GPU's compute capability, such as sm_90 for 9.0."""
     cuda: int | None = None
-    """The newest major version of CUDA that its driver supports; None if there is no limit.
+    """The newest major version of CUDA that the GPU's driver supports; None if there is no limit.
     https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html"""
 
     def runs(self, kernel: str) -> bool:

@@ -130,7 +130,7 @@ class BuildSpec(Spec):
 
     @property
     def expected(self) -> str:
-        """Time and disk space for a build, as messages show them: the last build's, if any."""
+        """Time and disk space for a build, for messages: the last build's, or else `estimate`."""
         return self._took.read_text() if self._took.is_file() else self.estimate
 
     @property

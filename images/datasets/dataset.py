@@ -85,7 +85,7 @@ class Dataset:
         return (self,) if self.stand_in is None else (self, self.stand_in)
 
     def taken(self) -> "Dataset | None":
-        """Return the alternative that images will contain, or None if fetching must decide."""
+        """Return the alternative for images, or None if it is known only after fetching."""
         at_hand = (each for each in self.alternatives if each.is_at_hand())
         return next(at_hand, self if self.stand_in is None else None)
 

@@ -47,7 +47,7 @@ _MANIFESTS = (
 
 @dataclass(frozen=True)
 class Registry(Target):
-    """A registry, and where to find credentials for it."""
+    """A registry, and the source of the credentials for it."""
 
     server: str
     """The registry's host, with an optional path: `example.azurecr.io/team`."""

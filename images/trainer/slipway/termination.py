@@ -114,7 +114,7 @@ def about(root: str | Path) -> dict[str, Any]:
 
 
 def name_stand_in(root: str | Path) -> None:
-    """Put the name of the data set that replaces CIFAR-10 in `root` into all later messages."""
+    """Add the name of the data set in `root`, if it replaces CIFAR-10, to all later messages."""
     name = about(root)["name"]
     if name != "cifar10" and not _stand_in:
         print(f"{root} contains {name} instead of CIFAR-10", file=sys.stderr, flush=True)

@@ -137,7 +137,7 @@ def _link(path: Path, target: Path) -> None:
 
 
 def _pattern(name: str) -> str:
-    """Return a pattern that also matches files in the same folder, or with the same suffix."""
+    """Return a pattern for the file `name` and others in its folder, or with its suffix."""
     *folders, last = Path(name).parts
     up = folders.count("..")
     suffix = escape(Path(last).suffix)

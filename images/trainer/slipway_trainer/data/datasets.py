@@ -148,5 +148,5 @@ def cifar10(root: Path, *, train: bool, limit: int | None, device: torch.device)
 
 
 def _end_on_sigterm(_worker: int) -> None:
-    """Unblock SIGTERM, which ranks block (`report`), so that a worker's parent can terminate it."""
+    """Unblock SIGTERM, which ranks block (see `report`), so that a rank can stop its workers."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})

@@ -28,7 +28,7 @@ class Place(NamedTuple):
     size: int
 
     def read(self) -> bytes:
-        """Return the image's bytes; opens the file anew, as processes would share its position."""
+        """Return the image's bytes; opens the file each time, as processes must share no position."""
         with Path(self.file).open("rb") as file:
             file.seek(self.offset)
             return file.read(self.size)

@@ -28,7 +28,7 @@ class WorldChanged(Exception):
 
 
 def store(address: Address, *, is_master: bool = False) -> dist.TCPStore:
-    """Return a client for the store at `address` or, for the master, a store in this process."""
+    """Return a client for the store at `address` or, if `is_master`, a store in this process."""
     return dist.TCPStore(
         *address,
         is_master=is_master,

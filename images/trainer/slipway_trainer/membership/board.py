@@ -88,7 +88,7 @@ class Board:
         self._lock = Lock()
 
     def respond(self, reader: str, knock: Knock | None = None) -> Snapshot:
-        """Process the request to join from the worker `reader`, if any; return the content."""
+        """Process the worker `reader`'s request to join, if any; return the board's content."""
         index = index_of(reader)
         with self._lock:
             record, opening = self.content.record, self.content.opening
@@ -128,7 +128,7 @@ class Board:
 
 
 def query(address: Address, reader: str, knock: Knock | None = None) -> Snapshot:
-    """Return `Board.respond` from the worker at `address`; raises `OSError` if that fails."""
+    """Return the result of `Board.respond` on the worker at `address`; may raise `OSError`."""
     question = json.dumps({"reader": reader, "knock": knock and asdict(knock)})
     with socket.create_connection(address, ANSWER_SECONDS) as connection:
         connection.sendall(f"{question}\n".encode())

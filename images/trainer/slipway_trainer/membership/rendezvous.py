@@ -90,9 +90,10 @@ class Rendezvous:
         return self._has_rival or any(guest not in self._world.members for guest in waiting)
 
     def next_world(self, seconds: float, least: int) -> tuple[Record, Address]:
-        """Return the next world, with this and at least `least` workers, and its store's address.
+        """Return the next world, which includes this worker, and the address of its store.
 
-        Raises `JobDone`, or after `seconds` a `TimeoutError` that lists the missing workers.
+        The world has at least `least` workers. Raises `JobDone`, or after `seconds` a
+        `TimeoutError` that lists the missing workers.
         """
         deadline = time.monotonic() + seconds
         while True:

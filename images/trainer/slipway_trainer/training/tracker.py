@@ -63,7 +63,7 @@ class Tracker:
         self.steps_of_epoch: int | None = None
         """The number of steps in the epoch, for `step` events; None if unknown."""
         self.goal_reached = False
-        """Set by the validation that reached the goal, on all ranks in the same step."""
+        """True once a validation has reached the goal, on all ranks after the same step."""
         self._events = Events(self.rank) if self.events is None else self.events
         self._run = {} if self.run_id is None else {"run_id": self.run_id}
         self._now = EpochTimings()
@@ -117,7 +117,7 @@ class Tracker:
             self._emit("step", step=step, **of, samples=now.samples, loss=float(value) / n)
 
     def record_validation(self, values: Mapping[str, Any], elapsed: float | None = None) -> None:
-        """Record a validation's values, which are for all ranks.
+        """Record a validation's values, which are computed over all ranks.
 
         The validation ended after `elapsed` seconds of the run, or now if that is None.
         """
@@ -163,7 +163,7 @@ class Tracker:
         return {**self._step_seconds, run: own}
 
     def summary(self) -> dict[str, Any]:
-        """Return this rank's result so far, in termination message format."""
+        """Return this rank's result so far, in the format of a termination message."""
         goal = {"goal": str(self.goal), "goal_reached": self.goal_reached} if self.goal else {}
         return {
             "rank": self.rank,

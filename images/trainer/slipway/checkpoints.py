@@ -74,7 +74,7 @@ def due(step: int) -> bool:
     """Return whether to call `save` now, after `step` steps.
 
     If the interval is in steps, the result is the same on all ranks; if it is in seconds, only rank
-    0 gets True. After SIGTERM, rank 0 gets True in any case, and `save` then exits the program.
+    0 gets True. After SIGTERM, rank 0 gets True, other ranks get False, and `save` then exits.
     """
     if (store := _store()) is None:
         return False

@@ -28,7 +28,7 @@ class Place(NamedTuple):
     size: int
 
     def read(self) -> bytes:
-        """Return the image's bytes; opens the file each time, as processes must share no position."""
+        """Return the image's bytes; opens the file each time, so processes share no offset."""
         with Path(self.file).open("rb") as file:
             file.seek(self.offset)
             return file.read(self.size)

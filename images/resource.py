@@ -57,7 +57,7 @@ def way_in(target: Mapping[str, Any], name: str) -> Mapping[str, Any]:
         return dict(way)
     named = ", ".join(sorted(key for key in target if key != "kind")) or "none"
     instead = "set the job's `image` instead of `build` or `requirements`"
-    what = f"add it as {KEYS[name]!r}" if name in KEYS else instead
+    what = f"add it as {KEYS[name]!r} to `images`" if name in KEYS else instead
     raise NotPrebuilt(
         f"the image {name} is not among the prebuilt images ({named}), and the cluster's settings "
         f"contain no registry to push it to: {what}, or add a registry"

@@ -4,8 +4,8 @@ A single process:
     python3 -m slipway_trainer.images --data mnist_png --size 28
 Two processes on one machine:
     torchrun --nproc-per-node 2 -m slipway_trainer.images --data mnist_png --workers 2
-In a PyTorchJob with `data`, SLIPWAY_DATA_DIR is the folder. Without this variable and --data, the
-program writes 6,000 of the container image's CIFAR-10 images as PNG files and trains on them.
+In a PyTorchJob with `data`, SLIPWAY_DATA_DIR is the folder. If neither this variable nor --data is
+set, the program writes 6,000 of the container image's CIFAR-10 images as PNG files to train on.
 """
 
 import slipway_trainer.demos.options  # noqa: F401, I001 - before torch

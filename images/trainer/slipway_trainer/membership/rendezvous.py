@@ -201,7 +201,7 @@ class Rendezvous:
         ]
         return (
             f"worker {self.settings.index} waited {seconds:.0f} s for a world of at least {least} "
-            f"workers; {len(sights)} are responding, these are not: {', '.join(silent) or 'none'}"
+            f"workers; responding: {len(sights)}; not responding: {', '.join(silent) or 'none'}"
         )
 
 

@@ -19,21 +19,21 @@ from images.targets.target import PROBLEMS, TARGETS, Target, by_digest, name_in,
 class ImageResource(Handler):
     """Handler for an image, which is built and transferred unless its target already has it.
 
-    Inputs: the spec's, and `target`, a map that describes the target. Outputs: `reference`, which
-    pods use; `imageDigest`; and `built`, the local reference.
+    Inputs: those of the image's `Spec`, and `target`, a map that describes the target. Outputs:
+    `reference`, which pods use; `imageDigest`; and `built`, the local reference.
     """
 
     outputs: ClassVar[tuple[str, ...]] = ("reference", "imageDigest", "built")
     decisive: ClassVar[tuple[str, ...]] = ("name", "contentHash", "target")
-    """The inputs whose change means a new image; the context's path is not among them."""
+    """Inputs that require a new image when they change; the build context's path is not one."""
     spec: Callable[[Properties], Spec]
-    """Returns the image's specification: `Spec.from_inputs`."""
+    """Returns the image's specification for a resource's inputs: `ImageSpec.from_inputs`."""
 
     def __init__(self, targets: Mapping[str, Lazy] = TARGETS) -> None:
         self._targets = targets
 
     def outputs_on(self, target: Target, reference: str) -> Properties | None:
-        """Return the outputs according to the target, or None if it does not have the image."""
+        """Return the outputs as read from the target, or None if the target lacks the image."""
         name = target.name(reference)
         if (digest := target.digest(name)) is None:
             return None
@@ -60,7 +60,7 @@ class ImageResource(Handler):
     def preview(
         self, state: Properties | None, inputs: Properties, shown: Properties, context: Context
     ) -> Properties:
-        """Return the outputs that are predictable; the reference depends only on the content."""
+        """Return the outputs, with `UNKNOWN` in place of those that only the build determines."""
         if state is None or state.get("contentHash") != inputs["contentHash"]:
             self.announce(inputs, context)
         unknown: Properties = dict.fromkeys(self.outputs, UNKNOWN)
@@ -78,13 +78,14 @@ class ImageResource(Handler):
         """During a preview, report what an image with new content is built from."""
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Build the image unless it is cached, and transfer it; raises `PROBLEMS`.
+        """Build the image unless it is cached, and transfer it to its target.
 
-        Does neither if the target already has the image.
+        Does neither if the target already has the image. Raises the same exceptions as
+        `Spec.build`, or one of `PROBLEMS`.
         """
         spec, target = self.spec(inputs), self._target(inputs)
         if spec.content_hash != inputs["contentHash"]:
-            raise RuntimeError(f"{spec.context} changed during this run; run it again")
+            raise RuntimeError(f"{spec.context} changed during this run; run `make up` again")
         spec.settle(context)
         archives = spec.archives
         uses.note(archives, context.urn)  # before they are read, so that no build removes them
@@ -94,8 +95,8 @@ class ImageResource(Handler):
             self.bring_in(archive, spec.reference, target, context)
             if (outputs := self.outputs_on(target, spec.reference)) is None:
                 raise RuntimeError(
-                    f"{archive} was imported but {target.name(spec.reference)} does not exist; "
-                    f"remove the archive and run `make up` again"
+                    f"{archive} was imported, but the target has no image "
+                    f"{target.name(spec.reference)}; remove the archive and run `make up` again"
                 )
         uses.drop(context.urn, but=archives)
         return spec.reference, outputs
@@ -104,7 +105,7 @@ class ImageResource(Handler):
         target.load(archive, name, context)
 
     def read(self, state: Properties, context: Context) -> Properties | None:
-        """Return the outputs according to the target, or None if it does not have the image."""
+        """Return the outputs as read from the target, or None if the target lacks the image."""
         target = self._target(state)
         return self.outputs_on(target, state["built"]) if target.is_up else None
 
@@ -166,9 +167,9 @@ class JobImageHandler(ImageResource):
         context.info(f"is built from {spec.origin}: {takes}")
 
     def outputs_on(self, target: Target, reference: str) -> Properties | None:
-        """Return the outputs according to the target, or None if the image is not there.
+        """Return the outputs as read from the target, or None if the target lacks the image.
 
-        The image must also be tagged with its digest.
+        Also returns None if the image is not tagged with its digest.
         """
         if (outputs := super().outputs_on(target, reference)) is None:
             return None

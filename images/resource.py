@@ -57,7 +57,7 @@ def way_in(target: Mapping[str, Any], name: str) -> Mapping[str, Any]:
         return dict(way)
     named = ", ".join(sorted(key for key in target if key != "kind")) or "none"
     instead = "set the job's `image` instead of `build` or `requirements`"
-    what = f"add it as {KEYS[name]!r}" if name in KEYS else instead
+    what = f"add it as {KEYS[name]!r} to `images`" if name in KEYS else instead
     raise NotPrebuilt(
         f"the image {name} is not among the prebuilt images ({named}), and the cluster's settings "
         f"contain no registry to push it to: {what}, or add a registry"
@@ -65,7 +65,7 @@ def way_in(target: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 class Image(pulumi.CustomResource):
-    """An image in a cluster; `more` are additional inputs, or additional outputs set to None."""
+    """An image in a cluster. `more` adds inputs or, with the value None, outputs."""
 
     reference: Output[str]
     """The reference that pods use; it changes with the content."""
@@ -105,7 +105,7 @@ class TrainerImages:
     def spec(
         self, torch: str | None = None, *, gpus: bool = False, cifar: bool = False
     ) -> ImageSpec:
-        """Return the image for a job; see `images.build.trainer.trainer`."""
+        """Return the specification of a job's trainer image; see `images.build.trainer.trainer`."""
         release = chosen(torch, gpus=gpus, stack=self.torch)
         return trainer(release.torch, gpus=gpus, cifar=cifar)
 
@@ -128,7 +128,7 @@ class TrainerImages:
 
 
 def declared(spec: ImageSpec, target: Mapping[str, Any]) -> Trainer:
-    """Return a prebuilt image, or declare it from this checkout; raises `NotPrebuilt`."""
+    """Return a prebuilt image's references, or else declare the image; raises `NotPrebuilt`."""
     if (prebuilt := prebuilt_name(target, spec.repository)) is not None:
         return Trainer(prebuilt, prebuilt)
     image = Image(spec, target=target)
@@ -138,8 +138,8 @@ def declared(spec: ImageSpec, target: Mapping[str, Any]) -> Trainer:
 def helper_images(target: Mapping[str, Any]) -> tuple[Mapping[str, str], list[pulumi.Resource]]:
     """Declare the images that the operator needs, so that no cluster pulls them from the internet.
 
-    Returns the value for `Cluster.images`, and the resources that provide these images. A
-    registry's `server` must be a plain string.
+    Returns the value for `Cluster.images`, and the resources that provide these images. If the
+    target is a registry, its `server` must be a plain string, not an `Output`.
     """
     images: dict[str, str] = {}
     resources: list[pulumi.Resource] = []

@@ -77,7 +77,7 @@ def snapshot(suite: str) -> str | None:
 
 
 def sources(suite: str) -> list[str]:
-    """Return a suite's apt source lines: its `snapshot`, or else this machine's if it is Debian."""
+    """Return a suite's apt source lines: its `snapshot`, or this machine's if it runs Debian."""
     if (pinned := snapshot(suite)) is not None:
         return [pinned]
     try:

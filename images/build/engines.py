@@ -71,7 +71,7 @@ class Engine:
         return (*self.call, "build", *options, str(plan.context))
 
     def save(self, reference: str, archive: Path) -> Command:
-        """Write the image to a file that `ctr images import` reads."""
+        """Write the image to a file that `ctr images import` can read."""
         if self._is_docker:
             return (*self.call, "save", "--output", str(archive), reference)
         return (*self.call, *_SEND, reference, f"oci-archive:{archive}:{reference}")

@@ -85,18 +85,22 @@ class JobImageSpec(BuildSpec):
         return str(self.context / self.dockerfile)
 
     def problems(self) -> dict[str, str]:
-        """Return a problem, keyed by `context` or `dockerfile`, or nothing if both are valid."""
+        """Return a problem keyed by `context` or `dockerfile`; empty if both are valid."""
         if not self.context.is_dir():
             return {"context": f"{self.context} is not a folder; it must contain the job's files"}
         path = self.context / self.dockerfile
         if not path.resolve().is_relative_to(self.context.resolve()):
-            return {"dockerfile": f"{self.dockerfile!r} is outside the context {self.context}"}
+            return {
+                "dockerfile": f"{self.dockerfile!r} is outside the context {self.context}; move it "
+                "there, or set a `context` that contains it"
+            }
         if not path.is_file():
             return {"dockerfile": f"{path} is missing; set its path relative to the context"}
         if _KEEPS_PROXY.search(path.read_text(errors="replace")) and logins(debian.proxies()):
             return {
                 "dockerfile": f"{path} declares a proxy variable (ARG, ENV), so the image would "
-                "contain this shell's proxy password; remove it: build steps get it anyway"
+                "contain this shell's proxy password; remove the declaration: build steps get the "
+                "variable anyway"
             }
         return {}
 
@@ -123,7 +127,9 @@ class JobImageSpec(BuildSpec):
         if (trainer := self._start) is not None:
             trainer.build(reporter)
             if trainer.reference != self.trainer:
-                raise RuntimeError(f"{trainer.context} changed during this run; run it again")
+                raise RuntimeError(
+                    f"{trainer.context} changed during this run; run `make up` again"
+                )
         return super().build(reporter)
 
     def prepare(self, engine: Engine, runner: Runner, work: Path) -> Plan:
@@ -146,7 +152,7 @@ class RequirementsSpec(JobImageSpec):
     requirements: str = LISTED
     """The requirements file's name."""
     base: str = TRAINER.name
-    """The name of the trainer image that it is based on."""
+    """The name of the trainer image that this image is based on."""
     estimate = "takes as long as pip needs, and as much disk space as the packages"
 
     @classmethod
@@ -183,7 +189,7 @@ class RequirementsSpec(JobImageSpec):
         return f"the trainer's image and the packages in {self.path}"
 
     def problems(self) -> dict[str, str]:
-        """Return the file's problems, keyed by `requirements`, or nothing if it is valid."""
+        """Return the file's problems, keyed by `requirements`, or an empty map if it is valid."""
         try:
             lines = self.path.read_text().splitlines()
         except (OSError, UnicodeDecodeError) as error:
@@ -194,9 +200,9 @@ class RequirementsSpec(JobImageSpec):
         return {"requirements": ". ".join(wrong)} if wrong else {}
 
     def _wrong(self, line: str) -> str | None:
-        """Return what is wrong with a line, or None.
+        """Return the problem with a line in the requirements file, or None if the line is valid.
 
-        The line itself is not quoted, since a URL in it may contain a password.
+        The result does not quote the line, since a URL in it may contain a password.
         """
         if _ANOTHER_FILE.match(line):
             another = "refers to another file, which is not available in the build"
@@ -217,7 +223,10 @@ class RequirementsSpec(JobImageSpec):
             if base.torch in fit or (required.marker and not required.marker.evaluate(python)):
                 return None
             how = f'set the job\'s `torch: "{fit[0]}"`, or remove' if fit else "remove"
-            return f"requires {required}, but the image has {name} {base.versions[name]}: {how} it"
+            return (
+                f"requires {required}, but the image has {name} {base.versions[name]}: {how} this "
+                "line"
+            )
         return None
 
     def explained(self, failure: BuildFailed, log: Path) -> BuildFailed:
@@ -226,8 +235,8 @@ class RequirementsSpec(JobImageSpec):
         reason = "" if why is None else f": {why}"
         return BuildFailed(
             f"the packages in {self.path} can't be installed{reason}\nCorrect the file and run "
-            "`make up` again. torch and torchvision stay as they are: for other versions, set the "
-            f"job's `torch` (docs/install.md#versions-of-torch).\n{failure}"
+            "`make up` again. The image's torch and torchvision can't be replaced: for other "
+            f"versions, set the job's `torch` (docs/install.md#versions-of-torch).\n{failure}"
         )
 
     def prepare(self, engine: Engine, runner: Runner, work: Path) -> Plan:

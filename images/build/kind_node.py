@@ -31,7 +31,7 @@ _PROGRAMS = (
 
 @dataclass(frozen=True)
 class KindNode(BuildSpec):
-    """A kind node, including the images for Kubernetes' own pods."""
+    """The image of a kind node, which includes the images for Kubernetes' own pods."""
 
     name: str = "slipway-kind-node"
     context: Path = CHECKOUT / "images" / "kind_node"
@@ -88,7 +88,7 @@ class KindNode(BuildSpec):
 
 @dataclass(frozen=True)
 class MinikubeNode(KindNode):
-    """A minikube node: the kind node with the additions that minikube expects."""
+    """The image of a minikube node: a kind node with the additions that minikube expects."""
 
     name: str = "slipway-minikube-node"
     REGISTRY: ClassVar[str] = "https://gcr.io/v2/"

@@ -73,9 +73,10 @@ def _command(lock: Path, target: Path, python: str) -> tuple[str, ...]:
 
 
 def mounts(work: Path) -> Mapping[str, Path]:
-    """Return the pip settings and certificates for build steps, keyed by their path in the build.
+    """Return the files with pip's settings and certificates, keyed by path in the build container.
 
-    The settings are written to a file in `work`. Empty if pip has no settings of its own.
+    The settings are written to a file in `work`. The map is empty if this machine has no settings
+    that builds need.
     """
     configured = settings(answer(sys.executable, "-m", "pip", "config", "list") or "")
     variables = (os.environ.get(name) for name in ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"))
@@ -96,7 +97,7 @@ def mounts(work: Path) -> Mapping[str, Path]:
 
 
 def settings(listed: str) -> dict[str, str]:
-    """Return settings from `pip config list`'s output; the environment's take precedence."""
+    """Return the settings in `pip config list`'s output; environment variables take precedence."""
     values: dict[str, str] = {}
     for line in sorted(listed.splitlines(), key=lambda line: line.startswith(":env:")):
         key, _, value = line.partition("=")

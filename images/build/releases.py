@@ -19,15 +19,15 @@ class Card:
     """A kind of GPU, with the properties that matter to torch."""
 
     architecture: str
-    """Its compute capability, such as sm_90 for 9.0."""
+    """The GPU's compute capability, such as sm_90 for 9.0."""
     cuda: int | None = None
-    """The newest major version of CUDA that its driver supports; None if there is no limit.
+    """The newest major version of CUDA that the GPU's driver supports; None if there is no limit.
     https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html"""
 
     def runs(self, kernel: str) -> bool:
         """Return whether the GPU runs kernels built for the architecture `kernel`.
 
-        It must have the same major version as the GPU's own architecture, and not be newer.
+        `kernel` must have the same major version as the GPU's own architecture, and not be newer.
         """
         target, own = (int(each.removeprefix("sm_")) for each in (kernel, self.architecture))
         return target // 10 == own // 10 and target <= own
@@ -79,12 +79,13 @@ RELEASES: Mapping[str, Release] = {
 def chosen(torch: str | None, *, gpus: bool, stack: str | None = None) -> Release:
     """Return a job's version of torch: the requested one, or else the stack's, or the default.
 
-    The stack's version applies only to jobs that can use it: CPU jobs ignore one for GPUs only.
+    The stack's version applies only to jobs that can use it: jobs on CPUs ignore a version that is
+    available for GPUs only.
     """
     fit = [*usable(() if gpus else None)]
     return RELEASES[torch] if torch else next((e for e in fit if e.torch == stack), fit[0])
 
 
 def usable(cards: Iterable[Card] | None) -> Iterator[Release]:
-    """Yield the versions that jobs can use on these GPUs, or on CPUs if None; the default first."""
+    """Yield the versions for jobs on these GPUs, or on CPUs if `cards` is None; default first."""
     return (each for each in RELEASES.values() if each.unfit(cards) is None)

@@ -97,7 +97,7 @@ class Runner:
             self.log.write_bytes(self.log.read_bytes().replace(login.encode(), b"***"))
 
     def _failed(self, title: str, what: str) -> BuildFailed:
-        lines = [f"{title}: {what}. Its log ends with:", *tail(self.log, lines=30)]
+        lines = [f"{title}: {what}. The log ends with:", *tail(self.log, lines=30)]
         return BuildFailed("\n".join([*lines, f"The full log is {self.log}"]))
 
 

@@ -23,7 +23,7 @@ DIGITS = 12
 """The number of hash digits in a version."""
 _REMOVE_LIMIT = 60.0
 LEFT_OUT = frozenset({".git", "__pycache__"})
-"""Folders whose content may change without changing the image."""
+"""Names of folders that are left out, so changes in them do not change the image."""
 
 
 def files_of(directory: Path, without: Collection[str] = ()) -> Iterator[Path]:
@@ -130,7 +130,7 @@ class BuildSpec(Spec):
 
     @property
     def expected(self) -> str:
-        """Time and disk space for a build, as messages show them: the last build's, if any."""
+        """Time and disk space for a build, for messages: the last build's, or else `estimate`."""
         return self._took.read_text() if self._took.is_file() else self.estimate
 
     @property

@@ -29,9 +29,9 @@ class ImageSpec(BuildSpec):
     """An image to build from a folder in this checkout.
 
     The Python packages in `requirements.lock` are added to the build context as `site-packages`.
-    A variant with `Dockerfile.cuda` also gets those in `requirements.cuda.lock`, or for one version
-    of torch `requirements.cuda-2.14.lock`, as `site-packages.cuda`. Files for other variants are
-    left out.
+    A variant with `Dockerfile.cuda` also gets the packages in `requirements.cuda.lock` or, for
+    torch 2.14, in `requirements.cuda-2.14.lock`, as `site-packages.cuda`. Files for other variants
+    are left out.
     """
 
     datasets: Mapping[str, Dataset] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class ImageSpec(BuildSpec):
         return all(dataset.taken() is not None for dataset in self.datasets.values())
 
     def settle(self, reporter: Context) -> None:
-        """Fetch data sets, if necessary to find out whether their stand-ins must be used.
+        """Fetch data sets, if this is needed to decide whether replacements must be used.
 
         Raises the same exceptions as `Dataset.provide`.
         """
@@ -184,7 +184,7 @@ def trainer(torch: str | None = None, *, gpus: bool = False, cifar: bool = False
 
 
 def trainer_of(reference: str | None) -> ImageSpec | None:
-    """Return the trainer image that a local reference names, with any tag, or None."""
+    """Return the trainer image with the name in a local reference, whatever its tag, or None."""
     kinds = ((False, False), (False, True), (True, True))
     every = (trainer(torch, gpus=gpus, cifar=cifar) for torch in RELEASES for gpus, cifar in kinds)
     images = {f"localhost/{each.name}": each for each in every}

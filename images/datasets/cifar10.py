@@ -2,8 +2,8 @@
 
 CIFAR-10 (https://www.cs.toronto.edu/~kriz/cifar.html): 50,000 training and 10,000 test color images
 of 32 x 32 pixels, in ten classes. Fashion-MNIST (https://github.com/zalandoresearch/fashion-mnist):
-60,000 + 10,000 gray ones of 28 x 28. These get a black border, two pixels wide, and three equal
-color channels; only the first 5,000 training images in each class are used.
+60,000 + 10,000 gray images of 28 x 28 pixels. They get a black border, two pixels wide, and three
+equal color channels; only the first 5,000 training images in each class are used.
 
 CIFAR-10's python format consists of pickles from Python 2 and its numpy. Python 3 can't write
 Python 2 strings, and an array's pickle depends on the numpy version. So this module writes the few
@@ -170,5 +170,6 @@ CIFAR10 = Dataset.from_catalog(
     "cifar10",
     sources=(Source("its home page", from_archive, lambda: archive().is_file()),),
     stand_in=FASHION_MNIST,
-    advice=f"For CIFAR-10 itself, put {ARCHIVE} ({URL}) in the cache's folder `datasets`",
+    advice=f"To use CIFAR-10 itself, put {ARCHIVE} ({URL}) in the folder `datasets` in Slipway's "
+    "cache ($XDG_CACHE_HOME/slipway)",
 )

@@ -59,9 +59,9 @@ class Dataset:
     size: str
     """The size of the download, as messages show it."""
     stand_in: "Dataset | None" = None
-    """The data set in the same format that replaces this one on machines that can't get it."""
+    """A data set in the same format, which replaces this one on machines that can't fetch it."""
     advice: str = ""
-    """How to provide this data set manually, for users who do not want the stand-in."""
+    """Advice for users who do not want the replacement: how to provide this data set manually."""
 
     @classmethod
     def from_catalog(cls, name: str, sources: Sequence[Source], **more: Any) -> "Dataset":
@@ -85,7 +85,7 @@ class Dataset:
         return (self,) if self.stand_in is None else (self, self.stand_in)
 
     def taken(self) -> "Dataset | None":
-        """Return the alternative that images will contain, or None if fetching must decide."""
+        """Return the alternative for images, or None if it is known only after fetching."""
         at_hand = (each for each in self.alternatives if each.is_at_hand())
         return next(at_hand, self if self.stand_in is None else None)
 
@@ -96,7 +96,7 @@ class Dataset:
     def provide(self, reporter: Context) -> "Dataset":
         """Return the alternative on this machine, or else fetch the best one that is available.
 
-        If the one on this machine is damaged and can't be fetched again, no other replaces it.
+        If the data set on this machine is damaged and can't be fetched again, no other replaces it.
         Raises `NotAvailable` with each source's problem, `TimeoutError`, or `InterruptedError`.
         """
         taken, problems = self.taken(), []
@@ -164,13 +164,13 @@ class Dataset:
             problems += f"\n  {source.name}: {problem}"
         raise NotAvailable(
             f"data set {self.name} could not be fetched:{problems}\n"
-            f"Make one of these reachable, or put the files into {self.directory} yourself: "
+            f"Make one of these sources reachable, or put the files in {self.directory} yourself: "
             f"{', '.join(self.files)}"
         )
 
 
 def download(url: str, target: Path, reporter: Context) -> None:
-    """Download `url`; raises `NotAvailable`, also if it exceeds `LIMIT`, or `InterruptedError`."""
+    """Download `url`; raises `NotAvailable`, also after `LIMIT` s, or `InterruptedError`."""
     import requests  # noqa: PLC0415 (other users of this module would load it)
 
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -35,7 +35,7 @@ class Node(Target):
 
     @property
     def is_up(self) -> bool:
-        """True if containerd is listening; after a kill, its socket file still exists."""
+        """True if containerd accepts connections; its socket file may outlive a killed process."""
         with socket.socket(socket.AF_UNIX) as probe:
             probe.settimeout(_ANSWER_LIMIT)
             return raised(partial(probe.connect, self.address), OSError) is None
@@ -57,7 +57,7 @@ class Node(Target):
         return False
 
     def unpack(self, archive: Path, reference: str, kept: Path) -> None:
-        """Import an archive, and keep the unpacked image in `kept` for the next call of `link`."""
+        """Import an archive, and keep the unpacked image in `kept` for later calls of `link`."""
         self._import(archive)
         # Links can't cross file systems; in that case, an image is unpacked each time.
         with (
@@ -121,7 +121,7 @@ class Node(Target):
 
     @contextmanager
     def _mounted(self, how: str, parent: str) -> Iterator[tuple[str, list[Path]]]:
-        """Yield the key and the directories, topmost first, of a new snapshot on `parent`."""
+        """Yield a temporary snapshot of `parent`: its key, and its directories, topmost first."""
         key = f"slipway-{uuid4()}"
         printed = self._snapshots(how, "--mounts", key, *([parent] if parent else []))
         try:

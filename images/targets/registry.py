@@ -47,7 +47,7 @@ _MANIFESTS = (
 
 @dataclass(frozen=True)
 class Registry(Target):
-    """A registry, and where to find credentials for it."""
+    """A registry, and the source of the credentials for it."""
 
     server: str
     """The registry's host, with an optional path: `example.azurecr.io/team`."""
@@ -113,7 +113,7 @@ class Registry(Target):
     @property
     def _remedy(self) -> str:
         if self.login == "azure":
-            return "log in with `az login` as a user with the AcrPush role there"
+            return "log in with `az login` as a user with the AcrPush role in this registry"
         where = "" if self.credentials is None else f" --config {Path(self.credentials).parent}"
         return f"log in with `docker{where} login {host(self.server)}` as a user who can push"
 
@@ -134,7 +134,7 @@ class Registry(Target):
         if problem is not None:
             raise TargetError(f"{self.server} did not respond within {LIMIT:.0f} s: {problem}")
         if response.status_code in {401, 403}:
-            who = "anonymous requests" if self._login is None else "that login"
+            who = "anonymous requests" if self._login is None else "your credentials"
             raise TargetError(
                 f"{self.server} denies {who} access to {path} ({response.status_code}); "
                 f"{self._remedy}"
@@ -144,7 +144,7 @@ class Registry(Target):
         return response
 
     def _repeated(self, method: str, url: str, headers: dict[str, str]) -> requests.Response:
-        """Repeat a request while the registry is busy or the connection fails, up to `LIMIT`."""
+        """Send a request; retry while the registry is busy or unreachable, for up to `LIMIT` s."""
         repeat = Retrying(
             stop=stop_after_delay(LIMIT),
             wait=wait_exponential(multiplier=0.5, max=8),
@@ -155,7 +155,7 @@ class Registry(Target):
         return repeat(http.ask, method, url, headers={"Accept": ", ".join(_MANIFESTS), **headers})
 
     def _authorization(self, challenge: str, path: str) -> dict[str, str]:
-        """Return the header that a challenge requires; empty if no credentials match."""
+        """Return the header that a challenge requires, or an empty map if no credentials match."""
         scheme, _, rest = challenge.partition(" ")
         basic = {} if self._login is None else {"Authorization": f"Basic {self._login.auth}"}
         if scheme.lower() == "bearer":
@@ -166,7 +166,8 @@ class Registry(Target):
         realm = str(challenge.get("realm"))
         if http.is_readable(realm):
             raise TargetError(
-                f"{self.server} wants credentials sent to {realm}, where others could read them"
+                f"{self.server} requires sending credentials to {realm}, without TLS, where others "
+                "could read them; use a registry whose token service has an https URL"
             )
         scope = {"service": challenge.get("service") or "", "scope": f"repository:{path}:pull"}
         if self._login is not None and self._login.identity_token:

@@ -50,7 +50,7 @@ def host(server: str) -> str:
 
 
 def config(server: str, login: Login | None) -> dict[str, Any]:
-    """Return the content of a docker config.json with only this login, or without any."""
+    """Return the content of a docker config.json that contains only this login, if any."""
     if login is None:
         return {"auths": {}}
     token = {"identitytoken": login.identity_token} if login.identity_token else {}
@@ -60,7 +60,7 @@ def config(server: str, login: Login | None) -> dict[str, Any]:
 def find_login(server: str, how: How, credentials: str | None) -> Login | None:
     """Return a registry's login, or None if the default files have none.
 
-    Raises `TargetError` if `credentials` is set, or `how` is the Azure CLI, and there is none.
+    If `credentials` is set or `how` is `azure`, a missing login raises `TargetError` instead.
     """
     if how == "azure":
         return _by_azure(host(server))
@@ -166,7 +166,10 @@ def _of_helper(helper: str, key: str) -> Login | None:
         return Login.from_credentials(answer["Username"], answer["Secret"])
     except (OSError, subprocess.TimeoutExpired, ValueError, KeyError) as error:
         why = type(error).__name__
-        raise TargetError(f"`{' '.join(command)}` found no login for {key} ({why})") from None
+        raise TargetError(
+            f"`{' '.join(command)}` failed to return a login for {key} ({why}); check that this "
+            "credential helper is installed and works"
+        ) from None
 
 
 @lru_cache(maxsize=8)

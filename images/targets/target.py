@@ -19,7 +19,8 @@ TARGETS: Mapping[str, Lazy] = {
     "containerd": Lazy("images.targets.containerd.Node"),
     "registry": Lazy("images.targets.registry.Registry"),
 }
-"""The class for each kind of target that clusters share; a map's other keys are its arguments."""
+"""The class for each kind of target that several kinds of clusters use. The other keys in a
+`target` map are the class's arguments."""
 
 
 class TargetError(RuntimeError):
@@ -61,11 +62,11 @@ class Target(ABC):
         """Tag the image `name` with the name `other`, such as its digest; no-op in a registry."""
 
     def remove(self, name: str) -> None:  # noqa: B027  # the default
-        """Remove a name, if it exists, and data that only it uses; no-op in a shared registry."""
+        """Remove an image's name, and data that no other name uses; no-op in a shared registry."""
 
 
 def target_of(target: Mapping[str, Any], kinds: Mapping[str, Lazy] = TARGETS) -> Target:
-    """Return the target that a resource's `target` input, a map with a `kind`, describes."""
+    """Return the target described by a resource's `target` input, which is a map with a `kind`."""
     make = kinds[target["kind"]].load()
     # `after`, in any kind, is an output of a resource to wait for, such as a registry's ID.
     return cast("Target", make(**{key: target[key] for key in target.keys() - {"kind", "after"}}))
@@ -85,7 +86,7 @@ def repository(name: str) -> str:
 
 
 def by_digest(name: str, digest: str) -> str:
-    """Return the name with `digest` instead of the tag, which container runtimes would ignore."""
+    """Return the name with `digest` instead of its tag: with both, runtimes ignore the tag."""
     return f"{repository(name)}@{digest}"
 
 
@@ -97,5 +98,5 @@ def listed(listing: str, name: str) -> str | None:
 
 
 def within(server: str, reference: str) -> str:
-    """Return the name, in a registry, for an image with the local name `localhost/…`."""
+    """Return the name in the registry `server` for an image with the local name `localhost/…`."""
     return f"{server}/{reference.removeprefix('localhost/')}"

@@ -1,12 +1,13 @@
 """Images that one node's containerd has unpacked: other nodes get the files as hard links.
 
-The files are in a directory beside the image's archive; it exists only once it is complete:
+The files are in a directory beside the image's archive. If this directory exists, it is complete:
 
     slipway-trainer-0123456789ab.tar
     slipway-trainer-0123456789ab.unpacked/image.tar   manifest and configuration, no layers
                                           0/ 1/ …     each layer's files, lowest layer first
 
-So each file takes up space only once. Nodes never modify it: overlays do not change lower layers.
+So each file takes up space only once. Nodes never modify the files, since an overlay does not
+change its lower layers.
 """
 
 import hashlib
@@ -72,7 +73,7 @@ def write(target: Path, name: str, manifest: bytes, config: bytes) -> None:
 
 
 def config(archive: Path) -> dict[str, Any]:
-    """Return the image's configuration from an archive that `write` wrote: its last file."""
+    """Return an image's configuration: the last file in an archive that `write` created."""
     with tarfile.open(archive) as tar:
         file = cast("IO[bytes]", tar.extractfile(tar.getnames()[-1]))
         return cast("dict[str, Any]", json.load(file))

@@ -125,7 +125,7 @@ def test_below_the_least_number_they_do_not_wait_for_ever(image: Opened, tmp_pat
         life = outcome.lives[worker, 0]
         assert life.code == 1
         assert "a world of at least 3 workers" in life.message["error"]
-        assert "2 (127.0.0.1:" in life.message["error"].partition("these are not:")[2]
+        assert "2 (127.0.0.1:" in life.message["error"].partition("; not responding:")[2]
 
 
 @pytest.mark.long

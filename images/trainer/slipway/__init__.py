@@ -13,7 +13,7 @@ program succeeds without calling it, the logged values are the result. Only rank
 on other ranks and outside a pod, the functions have no effect. An error here is only a warning on
 standard error: no training run fails because of its metrics.
 
-`latest`, `due` and `save` let a training run resume after an interruption: `slipway.checkpoints`.
+`latest`, `due` and `save` let training resume after an interruption: see `slipway.checkpoints`.
 
 The package needs only Python 3.9. `slipway.lightning`, `slipway.transformers` and
 `slipway.accelerate` do the same for training with these libraries.

@@ -126,7 +126,7 @@ class Store:
         self._thread.start()
 
     def settle(self) -> None:
-        """Wait until the current write is on disk."""
+        """Wait until the checkpoint that is being written, if any, is on disk."""
         if self._thread is not None:
             self._thread.join()
 
@@ -135,7 +135,9 @@ class Store:
             self.write(state, step)
         except (OSError, ValueError) as error:
             # Training must not fail because of a checkpoint.
-            self.events.emit("warning", warning=f"step {step}'s checkpoint not written: {error}")
+            self.events.emit(
+                "warning", warning=f"the checkpoint after step {step} was not written: {error}"
+            )
 
 
 def _copied(value: Any) -> Any:

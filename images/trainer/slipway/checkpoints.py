@@ -41,13 +41,16 @@ stopping = threading.Event()
 
 
 def own_store(events: Events) -> Store | None:
-    """Return the job's checkpoint store, if it has one; `ValueError` for an invalid interval."""
+    """Return the job's checkpoint store, or None; raises `ValueError` for an invalid interval."""
     if (directory := os.environ.get("SLIPWAY_CHECKPOINT_DIR")) is None:
         return None
     keep = int(os.environ.get("SLIPWAY_CHECKPOINT_KEEP", str(KEPT)))
     every = os.environ.get("SLIPWAY_CHECKPOINT_EVERY", "600 s")
     if (match := re.fullmatch(r"([1-9]\d*) ?(steps|s)", every)) is None:
-        raise ValueError(f"{every} is not allowed; use a value such as '500 steps' or '600 s'")
+        raise ValueError(
+            f"SLIPWAY_CHECKPOINT_EVERY={every} is not allowed; use a value such as '500 steps' or "
+            "'600 s'"
+        )
     return Store(Path(directory), int(match[1]), match[2] == "steps", events, keep)
 
 
@@ -70,8 +73,8 @@ def latest() -> dict[str, Any] | None:
 def due(step: int) -> bool:
     """Return whether to call `save` now, after `step` steps.
 
-    If the interval is in steps, the result is the same on all ranks; otherwise, only rank 0 gets
-    True. Rank 0 also gets True after SIGTERM; `save` then exits the program.
+    If the interval is in steps, the result is the same on all ranks; if it is in seconds, only rank
+    0 gets True. After SIGTERM, rank 0 gets True, other ranks get False, and `save` then exits.
     """
     if (store := _store()) is None:
         return False

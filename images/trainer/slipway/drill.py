@@ -1,4 +1,4 @@
-"""Kill a rank's program once, at the step that its job's `drill` names, to see the job recover."""
+"""Kill a rank's program once, at the step set in the job's `drill`, to test that it recovers."""
 
 import os
 import signal
@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import Any, Callable
 
 DRILL = "SLIPWAY_DRILL"
-"""The variable that holds the rank and the step, such as `1 100`; a retry does not have it."""
+"""The environment variable with the rank and step, such as `1 100`; a retry does not set it."""
 _DONE = Path(f"{os.environ.get('SLIPWAY_ROOT', '')}/tmp/slipway-drilled")  # noqa: S108
-"""On a volume that outlives the pod's containers."""
+"""A file that records the kill. It is on a volume that outlives the pod's containers."""
 
 
 class Target:
-    """The process to kill; the launcher, which reports what its child prints, sets another."""
+    """The process to kill: this one, unless the launcher has set its child process instead."""
 
     pid: Callable[[], int] = staticmethod(os.getpid)
 
 
 def step_of(event: Mapping[str, Any]) -> "int | None":
-    """Return the step that an event of training reports, over all epochs if it has their length."""
+    """Return an event's training step, or None; it counts over all epochs if `steps` is present."""
     step, steps, epoch = (event.get(name) for name in ("step", "steps", "epoch"))
     if (
         event.get("event") not in {"step", "metrics"}
@@ -33,7 +33,7 @@ def step_of(event: Mapping[str, Any]) -> "int | None":
 
 
 def strike(event: Mapping[str, Any], report: Callable[..., None]) -> None:
-    """Kill the program if `event` is of the drill's rank and has reached its step."""
+    """Kill the program if `event` is from the drill's rank and has reached the drill's step."""
     rank, _, least = os.environ[DRILL].partition(" ")
     step = step_of(event)
     if step is None or step < int(least) or str(event["rank"]) != rank:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from slipway import drill
 
 SPOOL_BYTES = 256 * 2**20
-"""Maximum size, in bytes, of the file that passes events to tracking: a full disk evicts a pod."""
+"""Maximum bytes in the file that passes events to tracking: a pod that fills a disk is evicted."""
 _DEEPEST = 32
 _JSON = json.JSONDecoder(parse_int=lambda each: int(each) if len(each) < 16 else float(each))
 Work = TypeVar("Work", bound=Callable[..., None])
@@ -56,7 +56,7 @@ class Events:
 
 
 def reported(line: str) -> dict[str, Any]:
-    """Return the event in a line, where a progress bar may precede it, or an empty map."""
+    """Return the event in a line of output, even after a progress bar; empty if there is none."""
     begins = line.find('{"event": ')
     return json_map(line) or (json_map(line[begins:]) if begins > 0 else {})
 
@@ -113,6 +113,6 @@ def harmless(work: Work) -> Work:
 
 
 def warn(text: str) -> None:
-    """Write a warning to standard error, unless that is closed."""
+    """Write a warning to standard error; do nothing if standard error is closed."""
     with suppress(AttributeError, OSError, ValueError):
         print(f"slipway: {text}; training continues", file=sys.stderr, flush=True)

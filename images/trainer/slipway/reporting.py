@@ -61,14 +61,14 @@ def finish(*, dataset: str | None = None, samples_seen: int | None = None, **num
 @atexit.register
 @harmless
 def _finish_at_exit() -> None:
-    """Store the result if the program did not call `finish`; values it wrote itself are kept."""
+    """Store the result if `finish` was not called; keep values that the program itself wrote."""
     if _latest and not hasattr(sys, "last_value"):
         left = termination.read(termination.place())
         termination.leave({"rank": own_rank(), **logged(), **left})
 
 
 def _add(values: Mapping[str, Any], epoch: int | None = None) -> dict[str, float]:
-    """Record the numbers among `values`, also by epoch if that is set, and return them."""
+    """Record the numbers in `values`, also by epoch if `epoch` is set, and return the numbers."""
     valid = numbers(values)
     _latest.update(valid)
     for name, value in valid.items() if epoch is not None else ():

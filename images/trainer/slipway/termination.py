@@ -21,7 +21,7 @@ LIMIT_BYTES = 4096
 _LARGEST = 4 * 2**20
 """Maximum number of bytes to read from a message, which limits memory use."""
 _stand_in: dict[str, str] = {}
-"""Has the key `dataset`, with a replacement data set's name, once this process has read it."""
+"""Contains the replacement data set's name, as `dataset`, once this process has read its files."""
 
 
 def leave(message: dict[str, Any]) -> None:
@@ -37,7 +37,7 @@ def leave(message: dict[str, Any]) -> None:
 
 
 def corrected(message: dict[str, Any]) -> dict[str, Any]:
-    """Return `message`, with the replacement data set's name if this process has read it."""
+    """Return `message`, naming the replacement data set if this process has read its files."""
     return {**message, **_stand_in}
 
 
@@ -114,7 +114,7 @@ def about(root: str | Path) -> dict[str, Any]:
 
 
 def name_stand_in(root: str | Path) -> None:
-    """Put the name of the data set that replaces CIFAR-10 in `root` into all later messages."""
+    """Add the name of the data set in `root`, if it replaces CIFAR-10, to all later messages."""
     name = about(root)["name"]
     if name != "cifar10" and not _stand_in:
         print(f"{root} contains {name} instead of CIFAR-10", file=sys.stderr, flush=True)

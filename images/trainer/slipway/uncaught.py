@@ -162,7 +162,7 @@ def _reports_a_peer(names: list[str], text: str, frames: list[tuple[str, int]]) 
 
 
 def _chain(error: BaseException | None) -> list[BaseException]:
-    """Return an exception and its causes, outermost first; one exception stands for its group."""
+    """Return an exception and its causes, outermost first; one exception represents its group."""
     chain: list[BaseException] = []
     while error is not None and len(chain) <= _MOST_CAUSES:
         chain.append(error)
@@ -200,7 +200,7 @@ def _frames(error: BaseException) -> list[tuple[str, int]]:
 
 
 def _own_line(frames: Iterable[tuple[str, int]]) -> str | None:
-    """Return the first of these lines that is in one of the user's files."""
+    """Return the first of these frames in one of the user's files, as `file:line`, or None."""
     for file, line in frames:
         if _LIBRARIES.search(file) is None and not file.startswith(_OURS):
             beside = f"{sys.path[0]}/"

@@ -43,7 +43,7 @@ def watch(autograd: Any) -> None:
 
 
 class _Watch:
-    """Counts of operations in this process's groups, and the ranks that the process trains with."""
+    """Counts the operations in a process's groups, and records the ranks it trains with."""
 
     def __init__(self, autograd: Any) -> None:
         from torch import compiler, distributed  # noqa: PLC0415 - torch is loaded by now
@@ -107,7 +107,10 @@ class _Watch:
 
 
 def _pace(distributed: Any) -> Pace | None:
-    """Start measuring this rank's steps, and return the `Pace`; None if the rank trains alone."""
+    """Start measuring this rank's steps, and return the `Pace`.
+
+    Returns None if the rank trains alone or uses no DataLoader.
+    """
     loader = sys.modules.get("torch.utils.data.dataloader")
     is_one = distributed.is_available() and distributed.is_initialized()
     if loader is None or not is_one or distributed.get_world_size() < 2:

@@ -35,7 +35,7 @@ STALL_SECONDS = 60.0
 LIST = "artifacts.json"
 SUCCEEDED, _ENDED = "succeeded", ".slipway-ended"
 _CHUNK_BYTES = 8 * 2**20
-_COPIED = f"only readable files with plain UTF-8 names are copied, no links to folders or {LIST}"
+_COPIED = f"links to folders, {LIST}, unreadable files and names not in plain UTF-8 are skipped"
 _DUMP = "\n\nDebug source:"
 
 
@@ -136,12 +136,12 @@ def copy(url: str, target: Path, stall_seconds: float = STALL_SECONDS) -> tuple[
     Raises `TimeoutError` if a read takes longer than `stall_seconds`.
     """
     digest, size = sha256(), 0
-    with time_limit(stall_seconds, "opening it"):
+    with time_limit(stall_seconds, "opening the file"):
         store, path = store_of(url)
         source = store.open(path, "rb")
     with source, target.open("wb") as written:
         while True:
-            with time_limit(stall_seconds, f"reading {_CHUNK_BYTES // 2**20} MiB of it"):
+            with time_limit(stall_seconds, f"reading {_CHUNK_BYTES // 2**20} MiB of the file"):
                 chunk = source.read(_CHUNK_BYTES)
             if not chunk:
                 return size, digest.hexdigest()
@@ -180,8 +180,9 @@ def write(url: str, text: str) -> None:
 def prune(url: str, run_id: str, succeeded: str | None, *, is_success: bool) -> list[str]:
     """Remove files in `url` from runs before `run_id`, and return the ids of those runs.
 
-    Files from the last successful run, `succeeded`, are kept; if it is None, those from every run
-    whose program exited with 0. Run ids begin with the submission time, so they are in order.
+    Files from the last successful run, `succeeded`, are kept. If `succeeded` is None, files from
+    every run whose program exited with 0 are kept. Run ids begin with the submission time, so they
+    sort in order.
     """
     store, root = store_of(url)
     if is_success:

@@ -19,10 +19,11 @@ from slipway_trainer.agent.printed import METRICS, Lines, Search
 from slipway_trainer.agent.processes import LAST_BYTES
 
 _BAR_SECONDS = 1.0
-"""How often to end a progress bar's line, as a container's log shows only complete lines."""
+"""Interval after which a newline ends a progress bar, as container logs show only whole lines."""
 received: set[int] = set()
 DEBUG = "SLIPWAY_DEBUG"
-"""The rank that waits for a debugger: `make debug` forwards a port to its debugpy."""
+"""The environment variable with the rank that waits for a debugger: `make debug` forwards a port
+to that rank's debugpy."""
 _DEBUGPY = ["-m", "debugpy", "--listen", "127.0.0.1:5678", "--wait-for-client"]
 
 

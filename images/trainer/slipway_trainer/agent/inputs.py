@@ -39,7 +39,7 @@ class NotFetchedError(Exception):
 
 @dataclass(frozen=True)
 class Input:
-    """An artifact from another job; `name` and `path` are those that it has in this job."""
+    """An artifact from another job; `name` and `path` are its name and path in this job."""
 
     name: str
     job: str

@@ -38,9 +38,10 @@ class Process:
         return f"{rank}process {self.pid}: {' '.join(self.words):.100}"
 
     def stack(self) -> str | None:
-        """Return its threads' stack traces, innermost frame first, or None if it can't show them.
+        """Return the stack traces of the process's threads, innermost frame first.
 
-        Raises `TimeoutError` if it does not respond within 2 s.
+        Returns None if the process does not handle `SHOW_STACK`. Raises `TimeoutError` if it does
+        not respond within 2 s.
         """
         for link in Path(f"/proc/{self.pid}/fd").iterdir():
             with suppress(FileNotFoundError):  # it has closed this file
@@ -64,7 +65,9 @@ class Process:
                 if text and text == before:
                     return text
                 time.sleep(_PAUSE_SECONDS)
-        raise TimeoutError(f"no response in {_ANSWER_SECONDS:g} s: stopped, or blocked in a driver")
+        raise TimeoutError(
+            f"no response in {_ANSWER_SECONDS:g} s: the process is stopped, or blocked in a driver"
+        )
 
 
 def processes() -> Iterator[Process]:

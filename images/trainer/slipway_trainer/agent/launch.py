@@ -5,14 +5,14 @@
     python3 -m slipway_trainer.launch --command -- accelerate launch train.py
 
 It creates SLIPWAY_OUTPUT_DIR, starts the program in the directory that `Place` prepares, and adds
-the numbers in the output directory's metrics.json to the termination message. It copies that
+the numbers in the output directory's metrics.json to the termination message. It copies the output
 directory to the URL in SLIPWAY_OUTPUTS, even after a failure, or to the one in SLIPWAY_KEPT, where
-an error does not fail the run. If SLIPWAY_OUTPUTS_EVERY is set, to seconds, it also copies
-while the program is running. Checkpoints are in SLIPWAY_CHECKPOINT_DIR, which is synchronized with
+an error does not fail the run. If SLIPWAY_OUTPUTS_EVERY is set, it also copies at this interval, in
+seconds, while the program runs. Checkpoints are in SLIPWAY_CHECKPOINT_DIR, synchronized with
 SLIPWAY_CHECKPOINT_URL if that is set; they are removed once the program exits with 0. If there are
 none at that URL, they are fetched from SLIPWAY_CHECKPOINT_URL_BEFORE, which may belong to another
 stack and is never changed. After a success, a file named `ended` beside the job's checkpoints
-prevents that.
+prevents fetching them.
 
 Several processes run under torchrun, unless a command starts them; their messages are merged. If a
 single process runs one of the image's own programs, and nothing is to be done afterwards, it
@@ -103,7 +103,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _parse(arguments: Sequence[str]) -> tuple[int, list[str]]:
-    """Return the number of processes, and the command that starts each (or all: --command)."""
+    """Return the number of processes, and the command for each, or with --command for all."""
     cut = [*arguments, "--"].index("--")
     own, program = arguments[:cut], [*arguments[cut + 1 :]]
     usage = "%(prog)s [--processes N] [--command] -- {SCRIPT | -m MODULE | COMMAND} [ARGUMENT …]"
@@ -249,7 +249,7 @@ def _hold(code: int, message: dict[str, Any]) -> None:
 
 
 def _destination(url: str, code: int, rank: int) -> str:
-    """Return the URL for this replica's files: the run's folder for rank 0, else a subfolder."""
+    """Return the URL for this replica's files: the run's folder for rank 0, or a subfolder."""
     if "PET_RDZV_ENDPOINT" in os.environ:
         # In an elastic job, the worker that succeeds as rank 0 has the result.
         replica = None if code == 0 and rank == 0 else own_index()

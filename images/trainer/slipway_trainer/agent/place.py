@@ -24,9 +24,11 @@ _ROOT = os.environ.get("SLIPWAY_ROOT", "")
 """The folder that stands in for a pod's root directory in a run without a cluster."""
 WORK, SCRIPT = Path(f"{_ROOT}/work"), Path(f"{_ROOT}/opt/script")
 _DEFAULT = ["outputs/**"]
-"""The default output folder of Hydra and others; below /work, it is SLIPWAY_OUTPUT_DIR."""
+"""Patterns for files to keep by default: the output folder of Hydra and others. Directly in /work,
+this folder is SLIPWAY_OUTPUT_DIR itself."""
 _NOT_NAMED = {"__pycache__", "data", "dataset", "datasets"}
-"""Folders for cached or downloaded files; hidden folders are also skipped."""
+"""Folders for cached or downloaded files. The warning about lost files omits them, as it omits
+hidden folders."""
 _MOST_SEEN, _MOST_LEFT, _MOST_NAMED = 10_000, 10, 3
 
 
@@ -135,7 +137,7 @@ def _link(path: Path, target: Path) -> None:
 
 
 def _pattern(name: str) -> str:
-    """Return a pattern that also matches files in the same folder, or with the same suffix."""
+    """Return a pattern for the file `name` and others in its folder, or with its suffix."""
     *folders, last = Path(name).parts
     up = folders.count("..")
     suffix = escape(Path(last).suffix)

@@ -94,7 +94,9 @@ class Search:
                         values[name] = _number(text)
         except TimeoutError as error:
             del self._patterns[name]
-            Events(own_rank()).emit("warning", warning=f"`metrics.{name}` is dropped: {error}")
+            Events(own_rank()).emit(
+                "warning", warning=f"`metrics.{name}` is dropped: {error}; simplify its pattern"
+            )
         return values
 
 

@@ -3,7 +3,8 @@
     python3 -m slipway_trainer.agent.processes 2 train.py --epochs 1
 
 `slipway_trainer.launch` runs this. It exits with the code of the rank that failed first, and writes
-that rank's message to SLIPWAY_MESSAGE_DIR; torchrun always exits with 1, and counts whole seconds.
+that rank's message to SLIPWAY_MESSAGE_DIR. torchrun itself always exits with 1, and compares the
+times of failures in whole seconds.
 """
 
 import json
@@ -36,8 +37,9 @@ NUMBERS = "metrics.json"
 def merged(directory: Path, code: int, processes: int) -> dict[str, Any]:
     """Merge the processes' termination messages, which are files in `directory`.
 
-    After a success, it is the lowest rank's, with the total number of samples if all `processes`
-    reported theirs; after a failure, it is what `main` recorded about the first rank that failed.
+    After a success, return the lowest rank's message, with the total number of samples if all
+    `processes` reported theirs. After a failure, return the message of the rank that failed first,
+    which `main` has recorded.
     """
     if code != 0:
         return read(directory / FIRST_FAILURE) or from_log("", code)
@@ -87,7 +89,7 @@ def besides(
 
 
 def without_a_trace(directory: Path) -> dict[str, Any]:
-    """Return a message with the program's CPU time if it left no files, or else an empty map."""
+    """Return a message with the program's CPU time if it wrote no files, or else an empty map."""
     if directory.is_dir() and any(directory.iterdir()):
         return {}
     used = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,4 +1,4 @@
-"""Make torchvision's MNIST, FashionMNIST and CIFAR10 use data in the image, not download it.
+"""Make torchvision's MNIST, FashionMNIST and CIFAR10 use the image's data, without downloading.
 
 In the image, the last line of torchvision.datasets imports this module (see Dockerfile). If a data
 set's files are missing, links to the image's files are created in its own directory or a temporary

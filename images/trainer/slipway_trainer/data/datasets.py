@@ -46,7 +46,7 @@ class Data(Dataset):  # type: ignore[misc]  # only the image has torch
     def loaded(
         self, shares: Iterable[tuple[Tensor, float]], workers: int
     ) -> Iterator[tuple[Tensor, Tensor, float]]:
-        """Yield images, labels and weight for each of `shares`, which are indices and a weight.
+        """Yield images, labels and weight for each of `shares`: pairs of indices and weight.
 
         `workers` processes load batches in advance; if it is 0, this process loads them.
         """
@@ -148,5 +148,5 @@ def cifar10(root: Path, *, train: bool, limit: int | None, device: torch.device)
 
 
 def _end_on_sigterm(_worker: int) -> None:
-    """Unblock SIGTERM, which ranks block (`report`), so that a worker's parent can terminate it."""
+    """Unblock SIGTERM, which ranks block (see `report`), so that a rank can stop its workers."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})

@@ -103,7 +103,7 @@ class RecordIndexService:
 
     @property
     def in_hand(self) -> bool:
-        """True if the batch that was yielded last is this worker's share of the current step."""
+        """True if the last batch that was yielded is this worker's share of the current step."""
         return self._handed == (self.ledger.step, self.share())
 
     def made_step(self) -> None:
@@ -117,7 +117,7 @@ class RecordIndexService:
         if ledger.terms != self.ledger.terms:
             raise RuntimeError(
                 f"{self.dataset_name}: this worker started with {self.ledger.terms}, but the other "
-                f"workers or the last run with {ledger.terms}; pass the same arguments to all"
+                f"workers or the last run with {ledger.terms}; pass the same arguments everywhere"
             )
         self.ledger = ledger
 

@@ -1,6 +1,6 @@
 """Assign samples to workers, each sample exactly once per epoch. Does not import torch.
 
-`batches` is for a fixed world of ranks, `Ledger` for workers that come and go. Each step takes
+`batches` is for a fixed world of ranks, `Ledger` for workers that join and leave. Each step takes
 the next samples in the epoch's order, one batch per worker in rank order, so every rank
 computes the same assignment without communication.
 
@@ -62,7 +62,7 @@ class Ledger:
     position: int = 0
     """The number of samples, in this epoch's order, that the model has been trained on."""
     counts: bytearray = field(default_factory=bytearray)
-    """How many times the model was trained on each index in this epoch."""
+    """For each index, the number of times the model was trained on it in this epoch."""
     audits: list[dict[str, Any]] = field(default_factory=list)
     """Audits of closed epochs."""
 

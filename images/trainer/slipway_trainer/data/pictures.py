@@ -36,7 +36,7 @@ class Pictures(Data):
     """The training or test images in a directory, for training on one device.
 
     Args:
-        directory: A directory as described above, or one that contains only such a directory.
+        directory: A directory as described for this module, or one that contains only that.
         train: True for training images, False for test images.
         limit: The maximum number of images, taken evenly from all classes.
         size: Pixels per side: the shorter side is resized to this, then the center is cropped.
@@ -72,7 +72,7 @@ class Pictures(Data):
         return len(self._files)
 
     def __getitem__(self, indices: Tensor) -> tuple[Tensor, Tensor]:
-        """Return bytes (n, 3, size, size) and labels (n,), even if n is 0; see `placed`."""
+        """Return images (n, 3, size, size) as bytes, and labels (n,), even if n is 0."""
         samples = [self._files[index] for index in indices.tolist()]
         images = [image for image, _ in samples]
         empty = torch.empty(0, 3, self.size, self.size, dtype=torch.uint8)
@@ -114,8 +114,11 @@ def _loaded(place: str | shards.Place) -> Any:
         ) from error
 
 
-def made(cifar10: Path = Path("/data/cifar10")) -> Path:
-    """Write 6,000 training and 1,000 test images from CIFAR-10 to a new directory; return it."""
+def write_cifar10_images(cifar10: Path = Path("/data/cifar10")) -> Path:
+    """Write 6,000 training and 1,000 test images of CIFAR-10 as PNG files to a new directory.
+
+    Returns the directory, which `Pictures` can read.
+    """
     directory = Path(tempfile.mkdtemp(prefix="pictures-"))
     for train, count in {True: 6000, False: 1000}.items():
         dataset: Any = CIFAR10(cifar10, train=train)
@@ -143,7 +146,7 @@ def _folder(directory: Path, train: bool) -> Path:
         if (directory / name).is_dir():
             return directory / name
     raise ValueError(
-        f"{directory} contains none of the folders {', '.join(_FOLDERS[train])}, which must hold "
-        "a folder of PNG or JPEG files for each class, or tar shards of such folders: pass the "
-        "directory that contains it with --data"
+        f"{directory} contains none of the folders {', '.join(_FOLDERS[train])}. One is needed, "
+        "with a folder of PNG or JPEG files for each class, or with tar shards of such folders: "
+        "use --data to pass the directory that contains it"
     )

@@ -28,7 +28,7 @@ class Place(NamedTuple):
     size: int
 
     def read(self) -> bytes:
-        """Return the bytes. Opens the file each time: processes must not share a file position."""
+        """Return the image's bytes; opens the file each time, so processes share no offset."""
         with Path(self.file).open("rb") as file:
             file.seek(self.offset)
             return file.read(self.size)
@@ -38,7 +38,8 @@ class Place(NamedTuple):
 def samples(directory: Path) -> tuple[tuple[str, Place], ...]:
     """Return the class and location of each image in a directory's shards.
 
-    Empty if there are no shards, or if there are class folders. Raises `ValueError`.
+    Empty if there are no shards, or if there are class folders. Raises `ValueError` for shards that
+    can't be used.
     """
     entries = sorted(directory.iterdir())
     files = [entry for entry in entries if _SHARD.search(entry.name)]

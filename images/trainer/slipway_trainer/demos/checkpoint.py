@@ -35,7 +35,7 @@ class Checkpoints:
     """True if a rank received SIGTERM and will exit after the next checkpoint."""
 
     def begin(self, training: "Training", state: Mapping[str, Any] | None) -> None:
-        """Start the interval, and resume from `state` if there is one.
+        """Start the checkpoint interval, and resume from `state`, a checkpoint, if it is not None.
 
         If the number of ranks has changed, the learning rate and random state start afresh.
         """
@@ -65,7 +65,7 @@ class Checkpoints:
         training.tracker.restore(progress["tracker"])
 
     def due(self, step: int) -> bool:
-        """Return whether all ranks must save after `step` steps: it is time, or one got SIGTERM."""
+        """Return whether all ranks must save after `step` steps: if due, or if any got SIGTERM."""
         is_due = self.world.rank == 0 and self.store.due(step)
         due, stopped = total(float(is_due), float(stopping.is_set()))
         self.is_last = stopped > 0

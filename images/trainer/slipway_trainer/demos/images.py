@@ -4,8 +4,8 @@ A single process:
     python3 -m slipway_trainer.images --data mnist_png --size 28
 Two processes on one machine:
     torchrun --nproc-per-node 2 -m slipway_trainer.images --data mnist_png --workers 2
-In a PyTorchJob with `data`, SLIPWAY_DATA_DIR is the folder. If none is set, the program writes
-6,000 of the container image's CIFAR-10 images as PNG files and trains on them.
+In a PyTorchJob with `data`, SLIPWAY_DATA_DIR is the folder. If neither this variable nor --data is
+set, the program writes 6,000 of the container image's CIFAR-10 images as PNG files to train on.
 """
 
 import slipway_trainer.demos.options  # noqa: F401, I001 - before torch
@@ -45,13 +45,13 @@ PARSER = options.parser(
 _add = PARSER.add_argument
 _add("--arch", default="resnet18", choices=sorted(models.list_models(models.resnet)),
     metavar="NAME", help="one of torchvision's ResNets: resnet18, resnet50, …")  # fmt: skip
-_add("--size", type=options.count, metavar="PIXELS", help="size of an image's sides; by "
+_add("--size", type=options.count, metavar="PIXELS", help="width and height of images; by "
     "default 224, or 32 for the built-in images")  # fmt: skip
 
 
 def task(args: argparse.Namespace) -> Task:
     """Return the task that the command-line arguments describe."""
-    written = cache(pictures.made)
+    written = cache(pictures.write_cifar10_images)
     size = args.size or (32 if args.data is None else 224)
 
     def load(data: Path | None, **chosen: Any) -> pictures.Pictures:

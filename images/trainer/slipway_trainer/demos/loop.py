@@ -1,7 +1,7 @@
 """Code that the demos share: joining the other ranks, the training loop, and the outputs.
 
 `Training.run` reads from top to bottom like a training program, and `Training.epoch` is its
-loop. `mnist_elastic` uses both, for workers that come and go.
+loop. `mnist_elastic` uses both, for workers that join and leave.
 """
 
 import argparse

@@ -48,13 +48,13 @@ def arguments() -> argparse.Namespace:
     if any(refused.values()):
         names = ", ".join(name for name, is_set in refused.items() if is_set)
         raise argparse.ArgumentError(
-            None, f"not allowed when workers come and go: {names}; use slipway_trainer.mnist"
+            None, f"not available in elastic training: {names}; use slipway_trainer.mnist"
         )
     return args
 
 
 class Training(loop.Training):
-    """The same training, on the current workers.
+    """The training of `loop.Training`, on the current workers in an elastic job.
 
     Results that workers agree on are part of the job's state: a late worker skips the epochs and
     validations it missed, without training, and adopts the others' results.

@@ -35,10 +35,10 @@ def parser(program: str, documentation: str | None, **defaults: Any) -> argparse
     train("--seed", type=int, metavar="N", help="seed for weights, sample order and dropout")
     train("--goal", type=goal, metavar="METRIC=VALUE", help="stop all ranks when a validation "
           "reaches this goal: accuracy=0.98 or above, val_loss=0.3 or below")  # fmt: skip
-    train("--validate-every", type=count, metavar="STEPS", help="also validate after so many steps")
+    train("--validate-every", type=count, metavar="STEPS", help="also validate every STEPS steps")
     train("--data", "--data-dir", type=Path, metavar="DIR", help="the data set's directory")
     train("--workers", type=int, metavar="N", help="processes that prepare batches "
-          "during training; with 0, each step first prepares its own")  # fmt: skip
+          "during training; if 0, each step first prepares its own batch")  # fmt: skip
     train("--test-batch-size", type=count, metavar="N", help="samples per rank and test batch")
     train("--limit-train", type=count, metavar="N", help="train on the first N samples only")
     train("--limit-test", type=count, metavar="N", help="test on the first N samples only")
@@ -58,7 +58,7 @@ def parser(program: str, documentation: str | None, **defaults: Any) -> argparse
 
     out = result.add_argument_group("output").add_argument
     out("--log-interval", "--print-freq", type=count, metavar="STEPS", help="steps between reports")
-    out("--output-dir", type=Path, metavar="DIR", help="folder for model and accuracies.json")
+    out("--output-dir", type=Path, metavar="DIR", help="folder for the model and accuracies.json")
     out("--profile", action="store_true", help="write torch.profiler traces of steps 3 to 5 "
         "to DIR/profile")  # fmt: skip
 

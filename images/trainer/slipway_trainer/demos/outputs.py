@@ -66,7 +66,7 @@ def _replace(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def profiled(directory: Path | None, rank: int) -> AbstractContextManager[profile | None]:
-    """Return a profiler that traces this rank's first steps to `directory`; None traces nothing."""
+    """Return a context that traces this rank's first steps to `directory`, unless that is None."""
     if directory is None:
         return nullcontext()
     running: AbstractContextManager[profile] = profile(

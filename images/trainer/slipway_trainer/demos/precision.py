@@ -18,7 +18,7 @@ WORTH_IT = 1.1
 """The minimum speed-up for choosing bfloat16; below it, the choice would be random."""
 _TYPES = ("fp32", "bf16")
 DTYPES: Mapping[str, str] = {"float32": "fp32", "bfloat16": "bf16"}
-"""Types, keyed by command-line name, except auto."""
+"""The short name of each type, keyed by the value of --precision; auto is left out."""
 
 
 def choose(

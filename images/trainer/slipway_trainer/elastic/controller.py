@@ -71,7 +71,7 @@ class PyTorchAllReduceController:
 
     @property
     def rank(self) -> int:
-        """This worker's rank in the world; `size` if the job was completed without it."""
+        """This worker's rank in the world, or `size` if others completed the job without it."""
         return self._inside.rank
 
     @property
@@ -87,7 +87,7 @@ class PyTorchAllReduceController:
     @property
     def _inside(self) -> Replica:
         if self._replica is None:
-            raise RuntimeError("the elastic world exists only inside `controller.scope()`")
+            raise RuntimeError("the elastic world exists only inside `with controller.scope()`")
         return self._replica
 
     def set_broadcast_model(self, model: nn.Module) -> None:
@@ -112,17 +112,20 @@ class PyTorchAllReduceController:
         """
         for name, part in parts.items():
             if not (hasattr(part, "state_dict") and hasattr(part, "load_state_dict")):
-                raise ValueError(f"{name}, a {type(part).__name__}, can't save and load its state")
+                raise ValueError(
+                    f"{name}, a {type(part).__name__}, must have state_dict and load_state_dict"
+                )
             if name in {"model", "optimizer"}:
                 raise ValueError(f"{name}: use set_broadcast_{name}")
         self._parts.update(parts)
 
     def elastic_run(self, step: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-        """Make the training function `step` elastic; it makes one optimizer step with one batch.
+        """Return an elastic version of `step`, which must make one optimizer step with one batch.
 
         If a worker is lost, `step` is called again with the same batch. If the other workers have
-        already counted that batch, it is called only for its return value, and its changes are
-        rolled back. Raises `RuntimeError` if it runs no backward pass, or makes two steps.
+        already counted that batch, `step` is called only for its return value, and its changes are
+        rolled back. Raises `RuntimeError` if `step` runs no backward pass or makes two optimizer
+        steps.
         """
 
         @wraps(step)
@@ -196,7 +199,7 @@ class PyTorchAllReduceController:
             self._replica.finish(self._pause)
 
     def _queue(self) -> None:
-        """When a backward pass's first gradient is ready, queue averaging for that pass's end."""
+        """Queue averaging for the end of a backward pass, once its first gradient is ready."""
         if self._step is not None and not self._step.is_queued:
             self._step.is_queued = True
             # As DistributedDataParallel and FSDP do; autograd has no public name for it.

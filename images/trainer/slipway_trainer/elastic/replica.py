@@ -40,9 +40,9 @@ class Shared:
     """The state that workers share, in addition to the model, the optimizer and the ledger."""
 
     agreed: dict[str, Any] = field(default_factory=dict)
-    """The results that workers agreed on, keyed as in `agree`."""
+    """The results that workers agreed on, keyed by `agree`'s argument `key`."""
     step_seconds: dict[str, float] = field(default_factory=dict)
-    """Seconds spent on the steps that led to the model, keyed by run ID."""
+    """Seconds spent on the steps that the model results from, keyed by run ID."""
     losses: int = 0
     """The number of new worlds formed after losing workers."""
     reformations: int = 0
@@ -65,16 +65,16 @@ class Change:
     joined: int
     """The number of workers in this world that were not in the last one."""
     step: int
-    """The number of optimizer steps that led to the model with which the world continues."""
+    """The number of optimizer steps applied to the model with which the world continues."""
     seconds: float
-    """Seconds from the failure, or the decision, until this worker joined the new world."""
+    """Seconds until this worker joined, from the failure or the decision to form a new world."""
     reason: str
     """The failure on this worker; empty if there was none."""
 
 
 @dataclass(eq=False)
 class Replica:
-    """This worker's copy of the job's state, which it takes from one world to the next."""
+    """This worker's copy of the job's state, which the worker keeps from world to world."""
 
     service: RecordIndexService
     parts: Mapping[str, Stateful]
@@ -157,7 +157,7 @@ class Replica:
             return
 
     def _enter(self, seconds: float, least: int, began: float, reason: str) -> None:
-        """Enter the next world with the latest state.
+        """Enter the next world with the most advanced state.
 
         Raises `JobDone`, `TimeoutError` or `WorldChanged`.
         """

@@ -20,7 +20,7 @@ PIECE_BYTES = 16 * 2**20
 STORE_SECONDS = 5.0
 """Time limit for a worker to reach the store where the members of its world meet."""
 _EXTRAS = 2
-"""Numbers sent with the gradients: the sample count, and a flag."""
+"""The number of values sent with the gradients: the sample count, and a flag."""
 
 
 class WorldChanged(Exception):
@@ -28,7 +28,7 @@ class WorldChanged(Exception):
 
 
 def store(address: Address, *, is_master: bool = False) -> dist.TCPStore:
-    """Return a client for the store at `address` or, for the master, a store in this process."""
+    """Return a client for the store at `address` or, if `is_master`, a store in this process."""
     return dist.TCPStore(
         *address,
         is_master=is_master,
@@ -179,7 +179,7 @@ def _all_loaded(is_done: Callable[[], bool]) -> None:
 
 
 class Bucket:
-    """A flat tensor that holds the gradients of all float32 parameters, and two numbers."""
+    """A flat tensor that holds the parameters' float32 gradients, a sample count and a flag."""
 
     def __init__(self, parameters: Sequence[Tensor]) -> None:
         self.parameters = [each for each in parameters if each.requires_grad]
@@ -200,7 +200,7 @@ class Bucket:
 
         A worker's gradients come from its mean loss, so they are weighted by its sample count. The
         average from an earlier backward pass in the step is equal on all workers, and remains so.
-        Returns the number of samples, and whether any worker raised its flag.
+        Returns the number of samples, and whether any worker set its flag.
         """
         if samples == 0:
             self._flat.zero_()

@@ -28,7 +28,7 @@ Result = TypeVar("Result")
 ANSWER_SECONDS = 2.0
 """Time limit for a worker's response, which a separate thread sends."""
 KNOCK_SECONDS = 5.0
-"""How long a `Knock` stays valid: long enough to query all other workers before the next."""
+"""The time for which a `Knock` is valid: enough to query all other workers before the next."""
 
 
 def index_of(member: str) -> int:
@@ -48,7 +48,7 @@ class Record:
 
     @property
     def claim(self) -> tuple[int, int, int]:
-        """A sort key for worlds: generation, then size, then the lowest first worker's index."""
+        """A world's precedence: newer generation, then more members, then lower first index."""
         return self.generation, len(self.members), -index_of(self.members[0])
 
 
@@ -78,7 +78,7 @@ class Knock:
 
 
 class Board:
-    """A worker's own board; other workers reach it with `ask`."""
+    """A worker's own board; other workers reach it with `query`."""
 
     def __init__(self, owner: str, store_port: int) -> None:
         self.content = Snapshot(owner, store_port)
@@ -87,7 +87,7 @@ class Board:
         self._knocks: dict[int, tuple[float, str, Knock]] = {}
         self._lock = Lock()
 
-    def ask(self, reader: str, knock: Knock | None = None) -> Snapshot:
+    def respond(self, reader: str, knock: Knock | None = None) -> Snapshot:
         """Process the worker `reader`'s request to join, if any; return the board's content."""
         index = index_of(reader)
         with self._lock:
@@ -127,8 +127,8 @@ class Board:
         self._knocks.clear()
 
 
-def ask(address: Address, reader: str, knock: Knock | None = None) -> Snapshot:
-    """Call `Board.ask` on the board served at `address`; raises `OSError` if that fails."""
+def query(address: Address, reader: str, knock: Knock | None = None) -> Snapshot:
+    """Return the result of `Board.respond` on the worker at `address`; may raise `OSError`."""
     question = json.dumps({"reader": reader, "knock": knock and asdict(knock)})
     with socket.create_connection(address, ANSWER_SECONDS) as connection:
         connection.sendall(f"{question}\n".encode())
@@ -171,7 +171,7 @@ class _Handler(StreamRequestHandler):
         # A request that expects a thousand workers is a tenth of that size.
         question = json.loads(self.rfile.readline(64 * 1024))
         knock = question["knock"] and Knock(**question["knock"])
-        answer = json.dumps(asdict(self._board.ask(question["reader"], knock)))
+        answer = json.dumps(asdict(self._board.respond(question["reader"], knock)))
         self.wfile.write(f"{answer}\n".encode())
 
 
@@ -180,7 +180,7 @@ def _record(packed: dict[str, Any] | None) -> Record | None:
 
 
 def within(seconds: float, what: str, work: Callable[[], Result]) -> Result:
-    """Run `work` in a thread and return its value; raises TimeoutError if it is too slow."""
+    """Run `work` in a thread and return its value; raises `TimeoutError` after `seconds`."""
     future = begin(work)
     if not wait([future], seconds).done:
         raise TimeoutError(f"{what} took longer than {seconds:g} s")
@@ -188,7 +188,7 @@ def within(seconds: float, what: str, work: Callable[[], Result]) -> Result:
 
 
 def together(seconds: float, works: Mapping[int, Callable[[], Result]]) -> dict[int, Result]:
-    """Run all of `works` in parallel; return, by key, the results that came within `seconds`."""
+    """Run all of `works` in parallel; return those results that arrive within `seconds`, by key."""
     begun = {key: begin(work) for key, work in works.items()}
     done = wait(begun.values(), seconds).done
     return {

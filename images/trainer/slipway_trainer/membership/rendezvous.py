@@ -1,4 +1,4 @@
-"""The workers' repeated rendezvous, which needs no coordinator that could be lost, and no torch.
+"""The workers' repeated rendezvous, without torch, and without a coordinator that could be lost.
 
 The next world forms through one worker, the host: the lowest-index member of the last world that is
 still responding. All workers ask its board to join. For a while, a member of the last world waits
@@ -27,9 +27,9 @@ LOOK_SECONDS = 2.5
 LAST_CALL_SECONDS = LOOK_SECONDS + 1.5
 """Time to wait for members that respond but do not ask to join: they may be querying others."""
 GRACE_SECONDS = 10.0
-"""How long the first world waits for more workers than the minimum."""
+"""The time that the first world waits for more workers than the minimum."""
 PATIENCE_SECONDS = 6.0
-"""How long to ask one host before querying all workers again: by then, a world formed or failed."""
+"""The time to ask one host before querying all workers again: by then, a world formed or failed."""
 POLL_SECONDS = 0.2
 RIVAL_SECONDS = 3.0
 """Interval at which the host of an incomplete world checks whether the job has another world."""
@@ -49,8 +49,8 @@ class Sight:
     content: Snapshot
     """The content of that worker's board."""
     host: str
-    ask: Callable[..., Snapshot]
-    """Reads that worker's board again: `Board.ask`, with this worker as the reader."""
+    query: Callable[..., Snapshot]
+    """Reads that worker's board again: `Board.respond`, with this worker as the reader."""
 
 
 class Rendezvous:
@@ -90,9 +90,10 @@ class Rendezvous:
         return self._has_rival or any(guest not in self._world.members for guest in waiting)
 
     def next_world(self, seconds: float, least: int) -> tuple[Record, Address]:
-        """Return the next world with `least` or more workers, this one included, and its store.
+        """Return the next world, which includes this worker, and the address of its store.
 
-        Raises `JobDone`, or after `seconds` a `TimeoutError` that lists the missing workers.
+        The world has at least `least` workers. Raises `JobDone`, or after `seconds` a
+        `TimeoutError` that lists the missing workers.
         """
         deadline = time.monotonic() + seconds
         while True:
@@ -125,7 +126,7 @@ class Rendezvous:
         time.sleep(POLL_SECONDS)  # for the last response to arrive
 
     def look(self) -> dict[str, Sight]:
-        """Return the workers that respond within LOOK_SECONDS, keyed by name, and this one."""
+        """Return this worker and those that respond within LOOK_SECONDS, keyed by name."""
         own = self.settings.index
         others = {
             index: partial(_sight, address, self.me)
@@ -133,7 +134,7 @@ class Rendezvous:
             if index != own
         }
         sights = together(LOOK_SECONDS, others)
-        sights[own] = Sight(self.board.content, "127.0.0.1", partial(self.board.ask, self.me))
+        sights[own] = Sight(self.board.content, "127.0.0.1", partial(self.board.respond, self.me))
         return {
             sight.content.owner: sight
             for index, sight in sights.items()
@@ -169,7 +170,7 @@ class Rendezvous:
         while (waited := time.monotonic() - began) < PATIENCE_SECONDS:
             expected = None if others else self._expected(sights, waited)
             try:
-                opening = host.ask(knock=Knock(self._newest, least, expected)).opening
+                opening = host.query(knock=Knock(self._newest, least, expected)).opening
             except OSError:
                 return None  # the host was lost
             if opening is not None and opening.generation > self._newest:
@@ -182,7 +183,7 @@ class Rendezvous:
         return None
 
     def _expected(self, sights: dict[str, Sight], waited: float) -> tuple[int, ...] | None:
-        """Return the workers that the next world must wait for; None if others decide that."""
+        """Return indices of workers that the next world must wait for; None if others decide."""
         if self._world is None and self.settings.index == 0:
             is_late = time.monotonic() > self._began + GRACE_SECONDS
             return () if is_late else tuple(range(len(self.settings.peers)))
@@ -200,14 +201,14 @@ class Rendezvous:
         ]
         return (
             f"worker {self.settings.index} waited {seconds:.0f} s for a world of at least {least} "
-            f"workers; {len(sights)} are responding, these are not: {', '.join(silent) or 'none'}"
+            f"workers; responding: {len(sights)}; not responding: {', '.join(silent) or 'none'}"
         )
 
 
 def _sight(address: Address, reader: str) -> Sight:
     # One DNS lookup for all requests to this worker.
     host = str(socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0][4][0])
-    request = partial(board.ask, (host, address[1]), reader)
+    request = partial(board.query, (host, address[1]), reader)
     return Sight(request(), host, request)
 
 

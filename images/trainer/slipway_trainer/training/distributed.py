@@ -33,7 +33,7 @@ def join(backend: str, timeout: timedelta, use_cuda: bool) -> World:
     """
     cuda = use_cuda and torch.cuda.is_available()
     if backend == "nccl" and not cuda:
-        raise ValueError("--backend nccl needs a GPU, but torch sees none; use --backend gloo")
+        raise ValueError("--backend nccl requires a GPU, but torch finds none; use --backend gloo")
     local_rank = int(os.environ.get("LOCAL_RANK", "0"))
     device = torch.device("cuda", local_rank) if cuda else torch.device("cpu")
     if cuda:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 METRICS = ("accuracy", "top5_accuracy", "val_loss", "test_loss")
-"""The demos' metrics. They validate on the test set, so both losses are the same."""
+"""The demos' metrics. The demos validate on the test set, so `val_loss` equals `test_loss`."""
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ from slipway.events import Events, own_rank
 
 EXIT_FAILED = 1
 saves = threading.Event()
-"""Set by a program that, on SIGTERM, writes a checkpoint after the current step."""
+"""Set by a program that writes a checkpoint, on SIGTERM, after the current step."""
 
 
 def run(work: Callable[[Events], dict[str, Any]]) -> None:
-    """Run this rank's work, write its summary or failure, and exit."""
+    """Run `work` as this rank's program, report its summary or failure, and exit."""
     events = Events(own_rank())
     _end_on_sigterm(events)
     try:

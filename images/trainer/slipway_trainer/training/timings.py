@@ -83,7 +83,7 @@ class EpochTimings:
             self.resume()
         return state
 
-    def told(self) -> dict[str, Any]:
+    def event_fields(self) -> dict[str, Any]:
         """Return this rank's fields for an `epoch` event."""
         mean = self.mean_loss()
         speed = self.samples / self.seconds if self.seconds else 0.0

@@ -55,7 +55,7 @@ class Tracker:
     events: Events | None = None
     """The destination for events; standard output by default."""
     total: Callable[..., list[float]] = field(default=total, kw_only=True)
-    """Sums numbers over all ranks; an elastic job's controller provides its own."""
+    """A function that sums numbers over all ranks; an elastic job's controller sets its own."""
 
     def __post_init__(self) -> None:
         self.metrics = tuple(self.metrics)
@@ -63,7 +63,7 @@ class Tracker:
         self.steps_of_epoch: int | None = None
         """The number of steps in the epoch, for `step` events; None if unknown."""
         self.goal_reached = False
-        """Set by the validation that reached the goal, on all ranks in the same step."""
+        """True once a validation has reached the goal, on all ranks after the same step."""
         self._events = Events(self.rank) if self.events is None else self.events
         self._run = {} if self.run_id is None else {"run_id": self.run_id}
         self._now = EpochTimings()
@@ -101,13 +101,13 @@ class Tracker:
         self._now.part(name)
 
     def batch_end(self, samples: int = 0) -> None:
-        """Record the end of a step on `samples` samples; its last part was the optimizer's."""
+        """Record the end of a step on `samples` samples; its last part is named `optimizer`."""
         self._now.part("optimizer")
         self._now.steps += 1
         self._now.samples += samples
 
     def record_loss(self, value: Any, n: int = 1, log_to_api: bool = False) -> None:
-        """Add the sum of `n` losses, a number or tensor; `log_to_api` writes a `step` event."""
+        """Add `value`, the sum of `n` losses, to the epoch's; `log_to_api` emits a `step` event."""
         now = self._now
         now.loss_sum = now.loss_sum + value
         now.loss_count += n
@@ -117,7 +117,10 @@ class Tracker:
             self._emit("step", step=step, **of, samples=now.samples, loss=float(value) / n)
 
     def record_validation(self, values: Mapping[str, Any], elapsed: float | None = None) -> None:
-        """Record a validation's values over all ranks; it ended now, or at `elapsed` seconds."""
+        """Record a validation's values, which are computed over all ranks.
+
+        The validation ended after `elapsed` seconds of the run, or now if that is None.
+        """
         step, seconds = self._now.steps, round(self.elapsed if elapsed is None else elapsed, 3)
         self._values = _rounded(
             {"test_loss" if name == "loss" else name: value for name, value in values.items()}
@@ -140,7 +143,7 @@ class Tracker:
         self._now.pause()
         mean_loss = self.total_loss() if mean_loss is None else mean_loss
         loss = {} if mean_loss is None else {"loss": round(mean_loss, _DIGITS)}
-        self._emit("epoch", **self._run, **loss, **self._values, **self._now.told())
+        self._emit("epoch", **self._run, **loss, **self._values, **self._now.event_fields())
         for name, value in (loss | self._values).items():
             if name != "accuracy" and isinstance(value, float):
                 self._done["epoch_metrics"].setdefault(name, []).append(value)
@@ -154,13 +157,13 @@ class Tracker:
         self._now, self._values = EpochTimings(), {}
 
     def step_seconds(self) -> dict[str, float]:
-        """Return the seconds spent on the steps that led to the model, keyed by run ID."""
+        """Return the seconds spent on the steps that the model results from, keyed by run ID."""
         run = self._run.get("run_id", "")
         own = self._step_seconds.get(run, 0.0) + self._now.trained() - self._before
         return {**self._step_seconds, run: own}
 
     def summary(self) -> dict[str, Any]:
-        """Return this rank's result so far, in termination message format."""
+        """Return this rank's result so far, in the format of a termination message."""
         goal = {"goal": str(self.goal), "goal_reached": self.goal_reached} if self.goal else {}
         return {
             "rank": self.rank,

@@ -167,10 +167,10 @@ _BASE = "slipway-trainer"
 @pytest.mark.parametrize(
     ("base", "line", "reason"),
     [
-        (_BASE, "torch==2.6.0", 'torch 2.14.1: set the job\'s `torch: "2.6"`, or remove it'),
+        (_BASE, "torch==2.6.0", 'torch 2.14.1: set the job\'s `torch: "2.6"`, or remove this line'),
         (_BASE, "Torch ~= 2.6.0  # ours", '`torch: "2.6"`'),
-        (_BASE, "torch==2.6.0+cu124", "torch 2.14.1: remove it"),
-        (_BASE, "torch<2", "torch 2.14.1: remove it"),
+        (_BASE, "torch==2.6.0+cu124", "torch 2.14.1: remove this line"),
+        (_BASE, "torch<2", "torch 2.14.1: remove this line"),
         (_BASE, "torchvision==0.21.0 --hash=sha256:0", '`torch: "2.6"`'),
         (_BASE, "torch==2.6.0; python_version>='3.14'", '`torch: "2.6"`'),
         (f"{_BASE}-2.6", "torch>=2.7", 'torch 2.6.0: set the job\'s `torch: "2.14"`'),

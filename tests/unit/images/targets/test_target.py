@@ -72,7 +72,9 @@ class TestThere:
         assert way_in(_REGISTRY, "slipway-trainer-cuda") == _REGISTRY
 
     def test_an_image_without_a_source_names_the_setting_to_add(self) -> None:
-        with pytest.raises(NotPrebuilt, match=r"\(trainer\), .*add it as 'trainerCuda'"):
+        with pytest.raises(
+            NotPrebuilt, match=r"\(trainer\), .*add it as 'trainerCuda' to `images`"
+        ):
             way_in(self.TARGET, "slipway-trainer-cuda")
         with pytest.raises(NotPrebuilt, match="set the job's `image` instead of `build`"):
             way_in(self.TARGET, "slipway-job-mine")

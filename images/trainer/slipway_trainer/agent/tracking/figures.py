@@ -39,7 +39,7 @@ class Figures:
         self._of_epoch: dict[int, int] = {}
 
     def points(self, event: Mapping[str, Any]) -> list[Point]:
-        """Return the metrics in an event; none if it contains none, or is invalid."""
+        """Return the metrics in an event, or an empty list if it contains none or is invalid."""
         try:
             time = int(datetime.fromisoformat(event["time"]).timestamp() * 1000)
             step, values = self._read(event)

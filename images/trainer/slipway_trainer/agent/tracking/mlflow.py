@@ -21,7 +21,7 @@ from slipway_trainer.agent.tracking.figures import Point
 from slipway_trainer.agent.tracking.sinks import Dataset, RefusedError, Run, Texts
 
 _SECONDS = 10.0
-"""Time limit for a response, in seconds. Then metrics are resent, and MLflow drops duplicates."""
+"""Time limit for a response, in seconds. After it, metrics are resent; MLflow drops duplicates."""
 _METRICS, _PARAMS, _TAGS = 1000, 100, 100
 """Maximum number of entries in one call."""
 _NAME, _PARAM, _TAG, _DIGEST = 250, 500, 5000, 36

@@ -3,8 +3,8 @@
     python3 -m slipway_trainer.agent.tracking.process
 
 The file is SLIPWAY_EVENTS. When the program exits, the process receives {"code", "message",
-"seconds"} on standard input, and exits within that many seconds. If it could not send everything,
-it emits a warning event.
+"seconds"} on standard input, and exits within `seconds` seconds. If the process could not send all
+data, it emits a warning event.
 """
 
 import json
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from slipway_trainer.agent.tracking.sender import Sender
 
 _SECONDS = 10.0
-"""Time limit for sending the rest after the program exits, documented in docs/tracking.md."""
+"""Seconds to send the remaining events after the program exits; also in docs/tracking.md."""
 _ends = threading.Lock()
 
 
@@ -55,7 +55,7 @@ class Tracking:
             return None
 
     def end(self, code: int, message: dict[str, Any]) -> dict[str, Any]:
-        """Have the process send the rest and exit; return `message` plus the tracked run's URL."""
+        """Make the process send the remaining events and exit; add the run's URL to `message`."""
         # SIGKILL follows a SIGTERM, and the program's files must still be copied.
         seconds = 2.0 if code == EXIT_TERMINATED else _SECONDS
         limit = seconds + 2.0

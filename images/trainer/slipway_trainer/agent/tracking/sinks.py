@@ -33,8 +33,9 @@ class RefusedError(Exception):
 class Run:
     """A run to track, from the pod's environment.
 
-    `experiment` is the stack and job, `rank` the first process's. The server's URL is `url` for
-    pods, `address` for browsers. `facts` contains `revision`, `image`, `data` and `settings`.
+    `experiment` names the stack and job; `rank` is the rank of the pod's first process. The
+    server's URL is `url` for pods and `address` for browsers. `facts` contains `revision`,
+    `image`, `data` and `settings`.
     """
 
     id: str
@@ -67,7 +68,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A run's data set; the digest is a sha256, or empty if unknown."""
+    """A run's data set; `digest` is its sha256, or empty if unknown."""
 
     name: str
     digest: str = ""

@@ -38,7 +38,7 @@ class Usage:
         return [Point(name, value, step, at) for name, value in self.metrics().items()]
 
     def metrics(self) -> dict[str, float]:
-        """Return known values: CPU in % of one core, memory in MiB, and each GPU's % and MiB."""
+        """Return known values for CPU (% of one core), memory (MiB) and each GPU (% and MiB)."""
         before, used = self._before
         self._before = now, seconds = time.monotonic(), self._cpu_seconds()
         values = {
@@ -76,7 +76,7 @@ class Usage:
 
 
 def gpus(table: str) -> dict[str, float]:
-    """Parse nvidia-smi's lines, each with a GPU's index, percent and MiB; skip `[N/A]`."""
+    """Parse nvidia-smi's lines: a GPU's index, utilization in %, memory in MiB; skip `[N/A]`."""
     metrics = {}
     for line in table.splitlines():
         index, *values = (word.strip() for word in line.split(","))

@@ -93,7 +93,7 @@ def test_a_failed_fetch_includes_the_error_of_the_store(wanted: Input) -> None:
 def test_a_store_that_says_nothing_is_given_up(wanted: Input) -> None:
     url, begun = store("silent", open=lambda *_: time.sleep(30)), time.monotonic()
     said = failure(replace(wanted, url=f"{url}/model.pt"), stall_seconds=0.2)
-    assert "TimeoutError: opening it did not finish within" in said
+    assert "TimeoutError: opening the file did not finish within" in said
     assert time.monotonic() - begun < 5
 
 

@@ -88,7 +88,10 @@ def test_a_pattern_that_never_ends_leaves_the_others(capsys: pytest.CaptureFixtu
     assert time.monotonic() - began < 5
     events = map(reported, capsys.readouterr().out.splitlines())
     assert [each["warning"] for each in events if each["event"] == "warning"] == [
-        "`metrics.slow` is dropped: searching a line did not finish within 1 seconds"
+        (
+            "`metrics.slow` is dropped: searching a line did not finish within 1 seconds; "
+            "simplify its pattern"
+        )
     ]
 
 

@@ -12,7 +12,7 @@ from slipway_trainer.membership.board import (
     Knock,
     Record,
     Snapshot,
-    ask,
+    query,
     serve,
     together,
     within,
@@ -36,38 +36,38 @@ def address(board: Board) -> tuple[str, int]:
 
 
 def test_a_peer_reads_what_stands_there(board: Board, address: tuple[str, int]) -> None:
-    assert ask(address, _SECOND) == Snapshot(_FIRST, 29500)
+    assert query(address, _SECOND) == Snapshot(_FIRST, 29500)
     board.publish(Record(1, (_FIRST, _SECOND)))
-    assert ask(address, _SECOND).record == Record(1, (_FIRST, _SECOND))
+    assert query(address, _SECOND).record == Record(1, (_FIRST, _SECOND))
     assert board.informed == set()
     board.publish(Record(1, (_FIRST, _SECOND), {"size": 2}))
-    assert ask(address, _THIRD).record == Record(1, (_FIRST, _SECOND), {"size": 2})
+    assert query(address, _THIRD).record == Record(1, (_FIRST, _SECOND), {"size": 2})
     assert board.informed == {2}
 
 
 def test_a_world_opens_once_all_expected_knock(board: Board, address: tuple[str, int]) -> None:
     newcomer, member = Knock(0, 2, None), Knock(1, 2, (0, 1))
-    assert ask(address, _THIRD, newcomer).opening is None
-    assert ask(address, _SECOND, member).opening is None
+    assert query(address, _THIRD, newcomer).opening is None
+    assert query(address, _SECOND, member).opening is None
     assert board.waiting() == [_THIRD, _SECOND]
     opening = Record(2, (_FIRST, _SECOND, _THIRD))
-    assert board.ask(_FIRST, member).opening == opening
+    assert board.respond(_FIRST, member).opening == opening
     assert board.waiting() == []
-    assert ask(address, _SECOND, member).opening == opening
+    assert query(address, _SECOND, member).opening == opening
     assert board.waiting() == [], "it reads that it is invited, and knocks for no further world"
-    assert ask(address, _SECOND, Knock(2, 1, ())).opening == Record(3, (_SECOND,))
+    assert query(address, _SECOND, Knock(2, 1, ())).opening == Record(3, (_SECOND,))
 
 
 def test_no_world_opens_with_too_few(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert board.ask(_SECOND, Knock(0, 2, ())).opening is None
+    assert board.respond(_SECOND, Knock(0, 2, ())).opening is None
     monkeypatch.setattr(boards, "KNOCK_SECONDS", 0)
     assert board.waiting() == []
-    assert board.ask(_FIRST, Knock(0, 2, ())).opening is None
+    assert board.respond(_FIRST, Knock(0, 2, ())).opening is None
 
 
 def test_the_next_world_is_newer_than_all_that_its_members_know_of(board: Board) -> None:
-    board.ask(_SECOND, Knock(7, 1, None))
-    assert board.ask(_FIRST, Knock(2, 1, ())).opening == Record(8, (_FIRST, _SECOND))
+    board.respond(_SECOND, Knock(7, 1, None))
+    assert board.respond(_FIRST, Knock(2, 1, ())).opening == Record(8, (_FIRST, _SECOND))
 
 
 @pytest.mark.parametrize("question", [b"x" * 70000, b'{"who": 1}\n', b'{"reader": "1"}\n', b"\n"])
@@ -76,13 +76,13 @@ def test_what_is_no_question_gets_no_answer(address: tuple[str, int], question: 
         connection.sendall(question)
         with suppress(ConnectionResetError):  # what it sent was not read to its end
             assert answer.read() == b""
-    assert ask(address, _SECOND).owner == _FIRST
+    assert query(address, _SECOND).owner == _FIRST
 
 
 def test_a_worker_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boards, "ANSWER_SECONDS", 0.2)
     with create_server(("127.0.0.1", 0)) as silent, pytest.raises(OSError, match="timed out"):
-        ask(silent.getsockname(), _SECOND)
+        query(silent.getsockname(), _SECOND)
 
 
 def _fail() -> int:

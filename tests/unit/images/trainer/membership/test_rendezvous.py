@@ -102,7 +102,7 @@ def test_too_few_are_named_after_the_limit(start: Start, monkeypatch: pytest.Mon
     monkeypatch.setattr(rendezvous, "PATIENCE_SECONDS", 0.5)
     worker = start(1)
     with pytest.raises(
-        TimeoutError, match=r"a world of at least 2 workers; 1 are responding.*: 0 \(127"
+        TimeoutError, match=r"a world of at least 2 workers; responding: 1; not responding: 0 \(127"
     ):
         worker.next_world(0.1, 2)
 

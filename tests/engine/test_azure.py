@@ -210,6 +210,7 @@ def test_nodes_that_no_job_needs_are_given_back(aks: AzureStack, cluster: TestCl
     assert node(cluster) == AS_IT_WAS
 
 
+@pytest.mark.long
 def test_another_size_of_its_nodes_is_previewed_as_another_pool(aks: AzureStack) -> None:
     before = aks.settings["gpu"]
     aks.settings["gpu"] = {**before, "size": "Standard_NC8as_T4_v3"}
@@ -221,6 +222,7 @@ def test_another_size_of_its_nodes_is_previewed_as_another_pool(aks: AzureStack)
     assert not any("ManagedCluster" in urn for urn in previewed.urns("replace", "update"))
 
 
+@pytest.mark.long
 def test_a_preview_explains_why_the_cluster_is_replaced(aks: AzureStack) -> None:
     """A preview says in words what makes a cluster on Azure anew."""
     aks.settings["network"] = {"pods": "10.9.0.0/16"}
@@ -233,6 +235,7 @@ def test_a_preview_explains_why_the_cluster_is_replaced(aks: AzureStack) -> None
     assert any("ManagedCluster" in urn for urn in previewed.urns("replace"))
 
 
+@pytest.mark.long
 def test_a_refresh_finds_what_was_changed_in_the_portal_and_the_next_up_changes_it_back(
     aks: AzureStack,
 ) -> None:
@@ -319,6 +322,7 @@ def test_on_azure_local_from_nothing_to_a_job_that_succeeded_and_back(
     assert node(cluster) == AS_IT_WAS
 
 
+@pytest.mark.long
 def test_a_production_stack_goes_the_documented_way_down(root: Path, tmp_path: Path) -> None:
     """A production stack is taken down by the documented steps.
 

@@ -91,6 +91,7 @@ def _end_of_life(jobs: Jobs, job: str) -> None:
     jobs.kubectl("patch", "pytorchjob", job, *patch)
 
 
+@pytest.mark.long
 def test_preview_and_up_name_the_field_that_changed(
     trained: Mapping[str, Any],
     section: Section,
@@ -163,6 +164,7 @@ def _is_replaced(outcome: Outcome, kind: str, name: str) -> bool:
     return any("replace" in operation for operation in of_it)
 
 
+@pytest.mark.long
 def test_a_job_that_was_renamed_keeps_its_result_and_trains_nothing(
     trained: Mapping[str, Any], section: Section, mark: str, module_stack: JobStack, jobs: Jobs
 ) -> None:

@@ -334,6 +334,7 @@ def row(table: str, job: str) -> list[str]:
     return found
 
 
+@pytest.mark.long
 def test_a_job_that_waited_for_room_runs_although_the_one_before_it_did_not(
     make: Callable[[], Many], trainer: str
 ) -> None:

@@ -1,5 +1,7 @@
 """What is trained once is kept: what changes in place, what trains again, and how it is told."""
 
+import pytest
+
 from tests.engine.awaiting import await_true
 from tests.engine.job_programs import FAILING, REFUSAL, REFUSED, SLEEPING, SUMMARY, python
 from tests.engine.pytorchjob_stack import Jobs
@@ -117,6 +119,7 @@ def test_a_job_whose_pods_were_cleaned_away_trains_nothing(
     assert (runs.output(job_name), jobs.uids(job_name)) == (result, uids)
 
 
+@pytest.mark.long
 def test_a_detached_job_gets_the_labels_of_a_later_up(
     job_name: str, runs: Runs, jobs: Jobs, trainer: str
 ) -> None:

@@ -128,6 +128,7 @@ def test_a_first_failure_is_shown_at_once_though_the_job_may_go_on(
     assert result["restarts"] == 1
 
 
+@pytest.mark.long
 def test_a_failure_after_a_restart_shows_the_log_of_both_starts(
     job_name: str, runs: Runs, trainer: str
 ) -> None:

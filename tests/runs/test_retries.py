@@ -46,6 +46,7 @@ def test_an_evicted_job_is_resubmitted_and_its_attempt_is_kept(
     assert "attempt 2 of 3: 2 ranks" in going.text
 
 
+@pytest.mark.long
 def test_without_retries_an_evicted_job_fails_and_says_what_happened(
     job_name: str, runs: Runs, jobs: Jobs, trainer: str
 ) -> None:

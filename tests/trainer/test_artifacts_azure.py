@@ -152,6 +152,7 @@ def test_of_a_jobs_runs_the_last_and_the_last_that_succeeded_stay_and_can_be_rea
     assert read.keys() == {f"{place}/run-2/.slipway-ended", *files}
 
 
+@pytest.mark.long
 def test_the_images_own_packages_send_it_as_well(
     image: Opened, storage: Storage, tmp_path: Path
 ) -> None:

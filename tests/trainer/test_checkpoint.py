@@ -130,7 +130,10 @@ def test_the_last_two_are_kept_and_logged(trained: Path) -> None:
         assert sha256(path.read_bytes()).hexdigest()[:16] == path.name.split(".")[1]
 
 
-@pytest.mark.parametrize("damage", ["torn", "changed", "empty"])
+@pytest.mark.parametrize(
+    "damage",
+    ["torn", *(pytest.param(each, marks=pytest.mark.long) for each in ("changed", "empty"))],
+)
 def test_a_damaged_newest_one_is_passed_over_with_a_warning(
     image: Opened, copied: Path, trained: Path, damage: str
 ) -> None:
@@ -172,6 +175,7 @@ def test_another_number_of_ranks_goes_on_within_tolerance(
     assert sum(rank.message["samples_seen"] for rank in ranks) == 2 * 3000
 
 
+@pytest.mark.long
 def test_sigterm_is_answered_with_a_checkpoint_after_the_step_at_hand(
     image: Opened, tmp_path: Path, trained: Path
 ) -> None:

@@ -93,12 +93,14 @@ def test_class_accuracies_add_up_to_the_accuracy(image: Opened, two: list[Ended]
     assert right / 600 == pytest.approx(two[0].message["accuracy"], abs=1e-4)
 
 
+@pytest.mark.long
 def test_mpi_is_refused_with_what_is_allowed(image: Opened, tmp_path: Path) -> None:
     [rank] = image.train(tmp_path, Rank(("--backend", "mpi"), program=_PROGRAM))
     assert rank.code == 1
     assert "gloo" in rank.message["error"]
 
 
+@pytest.mark.long
 def test_help_shows_the_commands_and_every_default(image: Opened) -> None:
     said = image.run("python3", *_PROGRAM, "--help")
     for told in (

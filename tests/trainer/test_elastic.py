@@ -58,6 +58,7 @@ def test_three_workers_share_an_epoch(undisturbed: Outcome) -> None:
         ),
     ],
 )
+@pytest.mark.long
 def test_the_others_go_on_when_a_worker_is_lost(
     image: Opened, tmp_path: Path, undisturbed: Outcome, blow: Blow
 ) -> None:
@@ -85,6 +86,7 @@ def test_one_of_three_is_enough(image: Opened, tmp_path: Path) -> None:
     assert life.message["longest_pause_seconds"] < _PAUSE_SECONDS
 
 
+@pytest.mark.long
 def test_all_of_them_lost_at_once_cost_at_most_one_interval(image: Opened, tmp_path: Path) -> None:
     """An elastic job that loses all workers at once loses at most one interval.
 
@@ -106,6 +108,7 @@ def test_all_of_them_lost_at_once_cost_at_most_one_interval(image: Opened, tmp_p
     assert outcome.lives[0, 1].message["accuracy"] > 0.9
 
 
+@pytest.mark.long
 def test_below_the_least_number_the_others_wait_for_a_replacement(
     image: Opened, tmp_path: Path
 ) -> None:
@@ -160,6 +163,7 @@ def test_without_elasticity_the_same_kill_fails_the_run(image: Opened, tmp_path:
     assert all("accuracy" not in rank.message for rank in ranks)
 
 
+@pytest.mark.long
 def test_of_two_worlds_of_one_job_the_lesser_gives_way(image: Opened, tmp_path: Path) -> None:
     """As when workers cannot see each other for a while, and both sides go on."""
     job = Job(("/out/scripts/elastic_rivals.py",), workers=1, env={"PET_NNODES": "1:1"})

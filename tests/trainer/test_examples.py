@@ -116,6 +116,7 @@ def test_the_worker_of_rank_0_saves_the_model(undisturbed: Workers) -> None:
 
 
 @pytest.mark.parametrize("lost", [0, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.long
 def test_when_one_is_killed_the_other_trains_on_every_sample_once(
     image: Opened, tmp_path: Path, undisturbed: Workers, lost: int
 ) -> None:

@@ -40,6 +40,7 @@ def test_the_others_end_when_a_rank_is_killed(image: Opened, tmp_path: Path, los
         assert rank.seconds - killed.seconds < _SECONDS_TO_NOTICE
 
 
+@pytest.mark.long
 def test_sigterm_ends_a_rank_at_once_also_while_it_waits_for_others(
     image: Opened, tmp_path: Path
 ) -> None:
@@ -53,6 +54,7 @@ def test_sigterm_ends_a_rank_at_once_also_while_it_waits_for_others(
     assert rank.seconds - rank.signalled < _SECONDS_TO_NOTICE
 
 
+@pytest.mark.long
 def test_a_rank_that_never_comes_is_waited_for_no_longer_than_the_timeout(
     image: Opened, tmp_path: Path
 ) -> None:

@@ -87,6 +87,7 @@ def _run(
     ("framework", "launcher"),
     [pytest.param("lightning", (), marks=pytest.mark.long), ("accelerate", _LAUNCHER)],
 )
+@pytest.mark.long
 def test_each_pod_is_a_rank_of_its_own(
     image: Opened, tmp_path: Path, packages: Path, framework: str, launcher: tuple[str, ...]
 ) -> None:
@@ -126,16 +127,17 @@ def test_the_readmes_two_lines_make_a_plain_lightning_script_a_job(
 @pytest.mark.parametrize(
     ("example", "arguments", "epochs", "logged", "least"),
     [
-        (
+        pytest.param(
             "lightning", ("--limit", "6000", "--epochs", "2"), 2,
             {"loss": "loss", "val_loss": "val_loss", "accuracy": "accuracy"}, 0.8,
+            id="lightning", marks=pytest.mark.long,
         ),
-        (
+        pytest.param(
             "transformers", ("--texts", "4000"), 3,
             {"loss": "loss", "val_loss": "eval_loss", "accuracy": "eval_accuracy"}, 0.8,
+            id="transformers",
         ),
     ],
-    ids=["lightning", "transformers"],
 )  # fmt: skip
 def test_an_example_trains_and_its_numbers_are_the_result(
     image: Opened,

@@ -77,6 +77,7 @@ _ARCHIVES = (
 )
 
 
+@pytest.mark.long
 def test_the_files_are_those_whose_archives_torchvision_publishes() -> None:
     """Compressed as they once were, they give the published archives to the byte."""
     assert {Path(path).name for path in MNIST.files} == {name for name, _, _ in _ARCHIVES}
@@ -128,12 +129,14 @@ def test_it_runs_as_a_user_without_rights(image: Opened) -> None:
     assert image.run("sh", "-c", "test -w /opt/slipway -o -w /data || echo no").strip() == "no"
 
 
+@pytest.mark.long
 def test_torch_multiplies_with_openblas(image: Opened) -> None:
     maps = image.run("python3", "-c", _MAPS)
     assert "openblas-openmp/libopenblas" in maps
     assert "/blas/libblas.so" not in maps
 
 
+@pytest.mark.long
 def test_one_process_can_multiply_with_the_reference_blas(image: Opened) -> None:
     maps = image.run("env", _REFERENCE_BLAS, "python3", "-c", _MAPS)
     assert "/blas/libblas.so" in maps
@@ -154,6 +157,7 @@ def test_programs_keep_their_licenses(image: Opened) -> None:
     assert image.run("ls", f"/usr/share/doc/libtorch{TRAINER_CIFAR.torch}/copyright").strip()
 
 
+@pytest.mark.long
 def test_a_build_from_it_installs_with_this_machines_pip_settings_and_keeps_none(
     image: Opened, tmp_path: Path
 ) -> None:

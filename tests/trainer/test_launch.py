@@ -164,6 +164,7 @@ def test_a_failure_is_that_of_the_rank_that_failed_first(
         assert "[1] " in pod.errors, "its standard error is shown, with its rank"
 
 
+@pytest.mark.long
 def test_of_several_processes_the_one_that_failed_is_held(pods: Pods) -> None:
     (pods.directory / "script.py").write_text(_BREAKING.format(grief="sys.exit(5)"))
     look = (
@@ -179,6 +180,7 @@ def test_of_several_processes_the_one_that_failed_is_held(pods: Pods) -> None:
     assert "RANK=1" in (pods.directory / "variables").read_text().splitlines()
 
 
+@pytest.mark.long
 def test_of_several_processes_one_alone_is_debugged(pods: Pods) -> None:
     (pods.directory / "script.py").write_text("import os; print(os.environ['RANK'], 'runs')")
     (pods.directory / "debugpy.py").write_text(
@@ -191,6 +193,7 @@ def test_of_several_processes_one_alone_is_debugged(pods: Pods) -> None:
     assert sorted(pod.out.splitlines()) == ["0 runs", "1 debugs /out/script.py"]
 
 
+@pytest.mark.long
 def test_a_rank_that_reports_its_failure_is_heard(pods: Pods) -> None:
     (pods.directory / "script.py").write_text(_REPORTING)
     [pod] = pods.run("/out/script.py", processes=3)

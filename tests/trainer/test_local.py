@@ -103,6 +103,7 @@ def test_ranks_train_together_and_their_first_step_comes_within_ten_seconds(
         assert stepped - begun < 10
 
 
+@pytest.mark.long
 def test_the_rank_that_took_its_peer_along_is_named(local: Local, tmp_path: Path) -> None:
     (tmp_path / "ddp.py").write_text(_DDP)
     result, printed = local.run("ddp", script="ddp.py", workers=1, env={"FAILS": "1"})

@@ -114,7 +114,13 @@ def test_the_true_name_of_the_pictures_is_in_its_log_and_its_result(
         assert message["rank"] == rank
 
 
-@pytest.mark.parametrize("way", ["report", "message", "processes", "files", "torchvision"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        *("report", "torchvision"),
+        *(pytest.param(each, marks=pytest.mark.long) for each in ("message", "processes", "files")),
+    ],
+)
 def test_a_program_that_calls_them_cifar10_is_corrected(
     image: Opened, tmp_path: Path, way: str
 ) -> None:

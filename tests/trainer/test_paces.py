@@ -25,7 +25,11 @@ for pid in $pids; do wait $pid; done
 
 @pytest.mark.parametrize(
     ("slow", "place"),
-    [(1, "data"), pytest.param(0, "compute", marks=pytest.mark.long), (_RANKS, "none")],
+    [
+        (1, "data"),
+        pytest.param(0, "compute", marks=pytest.mark.long),
+        pytest.param(_RANKS, "none", marks=pytest.mark.long),
+    ],
 )
 def test_the_rank_that_the_others_wait_for_is_named_with_where_its_time_goes(
     image: Opened, tmp_path: Path, slow: int, place: str

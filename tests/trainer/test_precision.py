@@ -51,9 +51,11 @@ print(json.dumps({
     ("ranks", "dtype", "ratio"),
     [
         pytest.param([[1.4, 1.0], [1.4, 1.0]], "bf16", 1.4, id="faster"),
-        pytest.param([[0.65, 1.0], [0.65, 1.0]], "fp32", 0.65, id="slower"),
-        pytest.param([[1.05, 1.0]], "fp32", 1.05, id="hardly faster"),
-        pytest.param([[1.4, 1.0], [0.6, 3.0]], "fp32", 0.5, id="slower in all"),
+        pytest.param([[0.65, 1.0], [0.65, 1.0]], "fp32", 0.65, id="slower", marks=pytest.mark.long),
+        pytest.param([[1.05, 1.0]], "fp32", 1.05, id="hardly faster", marks=pytest.mark.long),
+        pytest.param(
+            [[1.4, 1.0], [0.6, 3.0]], "fp32", 0.5, id="slower in all", marks=pytest.mark.long
+        ),
         pytest.param([[1.4, 1.0], None], "fp32", None, id="one has no bf16"),
     ],
 )
@@ -64,6 +66,7 @@ def test_all_ranks_choose_the_same_by_the_sum_of_their_times(
     assert found == [[dtype, ratio]] * len(ranks)
 
 
+@pytest.mark.long
 def test_the_probe_is_short_and_leaves_model_and_random_numbers_alone(image: Opened) -> None:
     found = json.loads(image.run("python3", "-c", _PROBE))
     assert found.pop("seconds") < 5  # of CPU time, which a busy machine makes longer
@@ -72,6 +75,7 @@ def test_the_probe_is_short_and_leaves_model_and_random_numbers_alone(image: Ope
     }  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_run_says_what_was_chosen_and_comes_to_what_it_would_if_that_was_named(
     image: Opened, tmp_path: Path
 ) -> None:

@@ -140,6 +140,7 @@ def _ended(directory: Path, name: str, end: dict[str, Any]) -> Pod:
     )
 
 
+@pytest.mark.long
 def test_all_ranks_losses_arrive(ran: Ran) -> None:
     """A tracked run has every rank's losses by the step of the complete run.
 

@@ -62,6 +62,7 @@ def test_the_same_seed_gives_the_same_curve_also_with_processes_that_get_batches
     assert again[0].message["accuracy"] == four[0].message["accuracy"]
 
 
+@pytest.mark.long
 def test_ranks_with_uneven_shares_train_as_one_with_the_whole_batch(
     image: Opened, tmp_path: Path
 ) -> None:
@@ -99,6 +100,7 @@ def test_ranks_of_one_machine_share_its_cores(image: Opened, two: list[Ended]) -
     assert [rank.of("started")[0]["threads"] for rank in two] == [max(1, cores // 2)] * 2
 
 
+@pytest.mark.long
 def test_a_module_runs_under_torchrun(image: Opened) -> None:
     line = image.run(
         "torchrun", "--nproc-per-node=2", f"--master-port={free_port()}",
@@ -127,6 +129,7 @@ def test_the_accuracy_does_not_depend_on_how_many_ranks_there_are(
     assert max(accuracies) - min(accuracies) <= 0.01
 
 
+@pytest.mark.long
 def test_data_that_are_not_mnists_are_refused(image: Opened, tmp_path: Path) -> None:
     shutil.copytree(MNIST.directory, tmp_path / "mnist")
     damaged = tmp_path / "mnist/MNIST/raw/train-images-idx3-ubyte"

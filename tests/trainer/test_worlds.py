@@ -99,6 +99,7 @@ def _verdict(notes: list[list[int]]) -> str:
     return _TOGETHER if found is None else _PERHAPS if found["met"] else _APART
 
 
+@pytest.mark.long
 def test_what_joins_the_ranks_of_a_plain_script_is_seen(image: Opened, tmp_path: Path) -> None:
     assert _verdicts(image, tmp_path, [*_WAYS], {}) == _WAYS
 

@@ -1,9 +1,12 @@
 """An API server client for one job: plain dicts in, plain dicts out."""
 
 import json
+import math
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
@@ -31,6 +34,22 @@ Unreachable = urllib3.exceptions.HTTPError
 
 _STAND_IN = Path(__file__).with_name("stand_in.yaml")
 _SERVER_BUSY = frozenset({429, 500, 502, 503, 504})
+
+
+_LOCK = threading.Lock()
+
+
+@dataclass
+class _Listing:
+    """All objects of a kind, which every wait of this process needs from time to time."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    at: float = -math.inf
+    items: list[Object] = field(default_factory=list)
+    error: Exception | None = None
+
+
+_LISTINGS: dict[tuple[str, str], _Listing] = {}  # by host and path
 
 
 @dataclass(frozen=True)
@@ -110,13 +129,14 @@ class JobApi:
         path = f"/apis/discovery.k8s.io/v1/namespaces/{self.namespace}/endpointslices"
         self._ask(Request("POST", path, body=listed))
 
-    def events(self, uids: set[str]) -> list[Object]:
-        """Return the Kubernetes events for the objects with these UIDs."""
-        events = self._items(f"{_in(self.namespace)}/events")
+    def events(self, uids: set[str], seconds: float = 0) -> list[Object]:
+        """Return the events for the objects with these UIDs; see `nodes` for `seconds`."""
+        events = self._listed(f"{_in(self.namespace)}/events", seconds)
         return [event for event in events if event["involvedObject"].get("uid") in uids]
 
-    def nodes(self) -> list[Object]:
-        return self._items("/api/v1/nodes")
+    def nodes(self, seconds: float = 0) -> list[Object]:
+        """Return all nodes, as this process listed them for any job at most `seconds` ago."""
+        return self._listed("/api/v1/nodes", seconds)
 
     def workloads(self, uid: str) -> list[Object]:
         """Return Kueue's Workloads for the job with that UID; none if Kueue is not installed."""
@@ -181,6 +201,22 @@ class JobApi:
 
     def _path(self, pod: str | None = None) -> str:
         return f"{self._jobs}/{self.name}" if pod is None else f"{self._pods}/{pod}"
+
+    def _listed(self, path: str, seconds: float) -> list[Object]:
+        with _LOCK:
+            listing = _LISTINGS.setdefault((self.client.configuration.host, path), _Listing())
+        with listing.lock:
+            if time.monotonic() - listing.at > seconds:
+                # While the API server is not responding, one wait's retries do for all.
+                listing.items, listing.error = [], None
+                try:
+                    listing.items = self._items(path)
+                except kube.REQUEST_ERRORS as error:
+                    listing.error = error
+                listing.at = time.monotonic()
+            if listing.error is not None:
+                raise listing.error
+            return listing.items
 
     def _items(self, path: str, query: Mapping[str, str] | None = None) -> list[Object]:
         items: list[Object] = self._ask(Request("GET", path, query or {}))["items"]

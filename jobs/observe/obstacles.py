@@ -22,7 +22,7 @@ from jobs.observe.outcome import warnings
 from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState
 
-_EVENTS_SECONDS = 2.0
+_EVENTS_SECONDS, _NODES_SECONDS = 2.0, 5.0
 _REFUSED = ("is forbidden", "denied the request", "is invalid")
 
 Amounts = dict[str, Decimal]
@@ -51,14 +51,14 @@ class Obstacles:
                 with suppress(*REQUEST_ERRORS):
                     run.queued = queued(self.api.workloads(run.uid))
             return
-        if now - self._nodes_at >= 5.0:
+        if now - self._nodes_at >= _NODES_SECONDS:
             self._nodes_at = now
-            self.see_nodes()
+            self.see_nodes(_NODES_SECONDS / 2)
         self._lead_on()
         if run.all_started or now - self._events_at < _EVENTS_SECONDS:
             return
         self._events_at = now
-        events = self._events()
+        events = self._events(_EVENTS_SECONDS / 2)
         see_events(run, events)
         # Binding a volume, or deleting the pods that are taking up the space, may take 20 s.
         for warning in warnings(self._lasting(events, 20.0)):
@@ -99,7 +99,7 @@ class Obstacles:
             for setback in self.run.setbacks:
                 self.warn(f"the cluster's autoscaler is not adding a node: {setback}")
             return
-        nodes = self.api.nodes()
+        nodes = self.api.nodes(_NODES_SECONDS)
         reasons = ((each, never_fits(each.pod, nodes)) for each in waiting)
         lacks = [
             f"{replica} does not fit on any node: {why}"
@@ -123,20 +123,20 @@ class Obstacles:
         """Return the Kubernetes events that are relevant after a run has ended."""
         return list(self._lasting(self._events(), 0))
 
-    def _events(self) -> list[Object]:
+    def _events(self, seconds: float = 0) -> list[Object]:
         """Return the Kubernetes events for the job and its pods, or none if they can't be read."""
         uids = {self.run.uid, *(replica.uid for replica in self.run.replicas.values())}
         try:
-            return self.api.events(uids)
+            return self.api.events(uids, seconds)
         except REQUEST_ERRORS as error:
             self.warn(f"the events for {self.api.name} can't be read: {api_message(error)}")
             return []
 
-    def see_nodes(self) -> None:
+    def see_nodes(self, seconds: float = 0) -> None:
         """Record a lost node in the run, if the account is allowed to read nodes."""
         if self.run.nodes:
             with suppress(*REQUEST_ERRORS):
-                self.run.see_nodes(self.api.nodes())
+                self.run.see_nodes(self.api.nodes(seconds))
 
 
 def see_events(run: RunState, events: Sequence[Object]) -> None:

@@ -43,3 +43,25 @@ def test_an_api_server_that_has_not_read_its_roles_is_asked_again() -> None:
         with pytest.raises(ApiException):
             client.pods()
         assert [path for _, path, _ in api.asked].count("/readyz") == 2
+
+
+def test_waits_beside_each_other_list_nodes_and_events_once() -> None:
+    """A thousand waits would list a thousand nodes each; an error is as old for all of them."""
+    with served(FakeApi()) as api:
+        waits = [JobApi(kube.connect(api.kubeconfig), "jobs", f"mine-{each}") for each in range(20)]
+        for path, named in (("/api/v1/nodes", "node"), ("/api/v1/namespaces/jobs/events", "event")):
+            api.says("GET", path, {"items": [{"involvedObject": {"uid": named}}]})
+        for each in waits:
+            assert each.nodes(60) == [{"involvedObject": {"uid": "node"}}]
+            assert len(each.events({"event", "node"}, 60)) == 1
+        assert len(api.asked) == 2
+        assert waits[0].events({"another"}) == [], "listed again"
+        api.says("GET", "/api/v1/nodes", {"message": "no"}, status=403)
+        api.says("GET", "/readyz", "ok")
+        with pytest.raises(ApiException):
+            waits[0].nodes()
+        asked = len(api.asked)
+        for each in waits:
+            with pytest.raises(ApiException):
+                each.nodes(60)
+        assert len(api.asked) == asked

@@ -52,10 +52,10 @@ class Running:
     def log_lines(self, _pod: str, **_: Any) -> Iterator[list[Line]]:
         yield from ()
 
-    def nodes(self) -> list[dict[str, Any]]:
+    def nodes(self, _seconds: float = 0) -> list[dict[str, Any]]:
         return []
 
-    def events(self, _uids: set[str]) -> list[dict[str, Any]]:
+    def events(self, _uids: set[str], _seconds: float = 0) -> list[dict[str, Any]]:
         return []
 
     def delete(self) -> None:

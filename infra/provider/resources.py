@@ -29,7 +29,7 @@ _IMAGES: Mapping[str, Lazy] = {
     tokens.JOB_IMAGE: Lazy("images.image_lifecycle.JobImageHandler"),
     tokens.PROGRAM: Lazy("images.image_lifecycle.ProgramHandler"),
 }
-"""Resources that put an image into a cluster, through one of `image_targets`."""
+"""Types of resources that transfer an image to a cluster through one of `image_targets()`."""
 
 
 def image_targets() -> Mapping[str, Lazy]:

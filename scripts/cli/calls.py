@@ -66,7 +66,7 @@ def _on_stack(command: str, target: str, arguments: Mapping[str, Any]) -> int:
 
 
 def print_environment() -> int:
-    """Print the environment variables for a shell to evaluate."""
+    """Print shell commands that set the environment variables for using Pulumi directly."""
     tool("pulumi")  # raises if setup has not run
     prepare()
     print(shell(os.environ))

@@ -62,7 +62,7 @@ def keep(
     removed_with_stack: bool,
     after: pulumi.Resource,
 ) -> tuple[str | None, list[pulumi.Resource]]:
-    """Declare the storage for jobs' files; `capacity` is None if the cluster's is not known.
+    """Declare the storage for jobs' files; `capacity` is the cluster's, or None if unknown.
 
     Returns a pair: the location in the form that `jobs.model.places` uses, or None if files are not
     kept; and the resources that jobs must depend on.

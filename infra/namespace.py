@@ -20,7 +20,7 @@ def job_namespace(
 ) -> pulumi.Resource:
     """Declare the jobs' namespace with its service accounts, roles and network policy.
 
-    In a namespace that Slipway did not create, declare only the objects that its own pods need.
+    In a namespace that Slipway did not create, declare only the objects that Slipway's pods need.
     `may_exec` allows users who submit jobs to run commands in the jobs' pods.
     """
     parent = pulumi.ComponentResource(tokens.JOB_NAMESPACE, "jobs", None, opts)

@@ -16,7 +16,7 @@ _TEXTS = frozenset({"annotations", "args", "command", "env", "labels", "nodeSele
 
 
 def altered(config: Mapping[str, Any], file: Path) -> Iterator[Problem]:
-    """Yield a problem for each value in the decoded configuration that differs from the file's."""
+    """Yield a problem for each value in `config` that Pulumi altered when it read `file`."""
     if file.is_file():
         document = yaml.compose(file.read_bytes(), Loader=yaml.CSafeLoader)
         yield from _altered(document, {"config": config}, ())

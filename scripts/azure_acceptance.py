@@ -41,7 +41,7 @@ DOWN_SECONDS = 30 * 60.0  # limit for `down`, which the cap also has to cover
 
 @dataclass(frozen=True)
 class Cap:
-    """The cost limit for a run, and the hourly cost of its nodes, without other costs."""
+    """The cost limit for a run, and the hourly cost of its nodes; other costs are not included."""
 
     most: float
     hourly: float

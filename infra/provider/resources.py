@@ -39,7 +39,7 @@ def image_targets() -> Mapping[str, Lazy]:
 
 
 def handlers() -> dict[str, Callable[[], Handler]]:
-    """Return a factory for each resource type's handler, which imports the handler when called."""
+    """Return handler factories by resource type; a factory imports its handler when called."""
     served: dict[str, Callable[[], Handler]] = {**_SERVED}
     served |= {name: partial(each, image_targets()) for name, each in _IMAGES.items()}
     for kind in CLUSTERS.values():

@@ -106,7 +106,7 @@ def name_of(resource: Mapping[str, Any]) -> str:
 
 
 def locks(stack: str) -> dict[Path, dict[str, Any]]:
-    """Return the locks on a stack, keyed by file; if processes race for it, there may be several.
+    """Return the locks on a stack by file; several exist only if processes race to lock the stack.
 
     Each lock contains the `pid` and `hostname` of the process that holds it, and a `timestamp`.
     """

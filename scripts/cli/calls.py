@@ -74,7 +74,7 @@ def print_environment() -> int:
 
 
 def smoke(stack: str, junit: str) -> int:
-    """Run the smoke checks on a live stack, in the Python environment for tests."""
+    """Run the smoke checks on a running stack, in the Python environment for tests."""
     tests = resolve_name("scripts.setup.bootstrap:environment_for_tests")(Path(sys.prefix))
     # An installed package is read-only.
     options = ["-p", "no:cacheprovider", "tests/smoke", f"--stack={stack}"]

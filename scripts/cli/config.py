@@ -65,7 +65,7 @@ def check(stack: str) -> None:
 
 
 def require_name(stack: str, more: str = "") -> None:
-    """Raise `CommandError` if Pulumi does not accept a stack name; `more` ends the message."""
+    """Raise `CommandError`, with `more` appended, if Pulumi does not accept a stack name."""
     # https://www.pulumi.com/docs/iac/concepts/stacks/#create-stack
     if not re.fullmatch(r"[A-Za-z0-9_.-]{1,100}", stack):
         allowed = "use only letters, digits, dots, hyphens and underscores."

@@ -90,7 +90,7 @@ def _show(target: Target, api: JobApi, printer: Printer, kept: Archive, *, follo
 def find(
     stack: str, state: StackState, job: str, rank: int | None, declared_jobs: Collection[str] = ()
 ) -> Target:
-    """Return where to find the logs of a job's ranks, or only of `rank` (if elastic, a worker)."""
+    """Return where to find the logs of a job's ranks or of one `rank` (a worker if elastic)."""
     kept = archive.of_job(stack, job).runs() if job else []
     declared, api = state.jobs.get(job), None
     namespace = state.namespace if declared is None else declared.namespace

@@ -38,7 +38,7 @@ class Comparison:
 
 
 def compare(stack: str, job: str, other: str) -> int:
-    """Compare a job's latest run with the run `other`, or with several if that is ""; return 0."""
+    """Print how a job's latest run compares with the run `other` ("" for several); return 0."""
     jobs = read_state(stack, logs_of=job).jobs
     require_job(stack, job, jobs)
     state = jobs[job]
@@ -102,7 +102,7 @@ def remembered(stack: str, job: JobState) -> list[Record]:
 
 
 def baseline(job: str) -> tuple[str, Record] | None:
-    """Return which machine measured a job's baseline, and the baseline; None if there is none."""
+    """Return the machine and the run of a job's baseline, or None if the job has no baseline."""
     file = CHECKOUT / "jobs" / "baselines" / f"{job}.json"
     if not file.exists():
         return None

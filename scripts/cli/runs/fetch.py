@@ -34,7 +34,7 @@ Files = Mapping[str, Mapping[str, Any]]  # as in a result, by path
 
 @dataclass(frozen=True)
 class Received:
-    """The outcome of copying a run's files, which are listed by path in the run's folder."""
+    """The outcome of copying a run's files, each given by its path within the run's folder."""
 
     written: Sequence[str]
     present: Sequence[str]  # already existed
@@ -160,7 +160,7 @@ def _report(result: Received, directory: Path, job: str, stack: str) -> None:
 
 
 def receive(fetched: IO[bytes], to: Path, listed_files: Files) -> Received:
-    """Write the files in a tar archive to `to`, after comparing them with those the run recorded.
+    """Write a tar archive's files to `to`, except those whose checksums differ from the run's.
 
     Raises:
         CommandError: An existing file differs, or a name leads out of `to`. Nothing was written.

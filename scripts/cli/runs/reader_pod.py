@@ -35,7 +35,7 @@ class FetchError(Exception):
 
 
 def manifest(job: JobState, image: str) -> dict[str, Any]:
-    """Return the manifest of a pod that reads a job's files with slipway_trainer, in `image`."""
+    """Return the manifest of a pod that can read a job's files; `image` has slipway_trainer."""
     try:
         # Rank 0's template, since it mounts the volume that contains the files.
         submission = Submission.from_inputs(job.inputs)

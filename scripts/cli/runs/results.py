@@ -283,7 +283,7 @@ def _files(outcome: Outcome) -> str:
 
 
 def _document(outcome: Outcome) -> str:
-    """Return all details about a job: YAML, then as prose those that the YAML omits."""
+    """Return all details about a job: first as YAML, then as prose those that the YAML omits."""
     document, story = outcome.document, _story(outcome)
     for key in _IN_STORY:
         ((document["result"] or {}).get("failure") or {}).pop(key, None)

@@ -66,7 +66,7 @@ def _keep_files(stack: str, keep: str) -> None:
         # `fetch` raises `CommandError` unless it copied all files, so that nothing is destroyed.
         fetch.fetch(stack, job, str(Path(keep, job)))
     if what:
-        copy = f" To keep the files: make down KEEP=DIRECTORY STACK={stack}." if jobs else ""
+        copy = f" `make down KEEP=DIRECTORY STACK={stack}` first copies the files." if jobs else ""
         echo(f"Removed with the stack: {what}.{'' if keep else copy}")
 
 

@@ -58,7 +58,7 @@ class GpuReadyHandler(Handler):
         """Wait until the nodes' GPUs are allocatable; a timeout error says why some are not."""
         pool = pool_of(inputs["pool"])
         if pool.min_nodes == 0:
-            return _ready("the pool scales from zero: the first job that requests GPUs adds a node")
+            return _ready("the pool scales from zero: the first job with GPUs creates a node")
         api = connect(inputs["kubeconfig"])
 
         def enough() -> list[Object]:

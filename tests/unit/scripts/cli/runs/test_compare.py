@@ -150,5 +150,5 @@ def test_a_baseline_is_compared_first(monkeypatch: pytest.MonkeyPatch) -> None:
     remembered(LATEST, {"state": "Succeeded", "accuracy": 0.9})
     monkeypatch.setattr(compare, "baseline", lambda _: ("2 cores; 2026-11-25", record(accuracy=1)))
     found = not_none(of_job("dev", job()))
-    assert found.columns == ["figure", LATEST, BASELINE, BEFORE]
+    assert found.columns == ["metric", LATEST, BASELINE, BEFORE]
     assert found.notes[0] == "Baseline for mine, measured on 2 cores; 2026-11-25"

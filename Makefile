@@ -52,7 +52,7 @@ COUNTING := export PYTHONPATH="$$PWD/tests/counting" CLI_CALLS="$$(mktemp)" &&
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
 
-setup: python ## install every tool that the stack needs; SOURCE=build: no binary releases
+setup: python ## install every tool that the stack needs; SOURCE=build: build them, download no releases
 	@$(SLIPWAY) setup $(OF_STACK)
 
 tools: python # `make setup`, silent if nothing is missing
@@ -70,7 +70,7 @@ browser: test-python # Chromium, for the tests that open pages
 up: python ## create or update the stack: cluster, operator, image, jobs; WAIT=0: don't wait for the runs
 	@$(SLIPWAY) up $(OF_STACK) $$([ "$$ARG_WAIT" != 0 ] || echo --detach)
 
-preview: python ## show what `up` would change; JOB=…: also a new job's complete PyTorchJob
+preview: python ## show what `up` would change; JOB=…: also the PyTorchJob of a job that would be trained
 	@$(SLIPWAY) preview $(OF_STACK) -- "$$ARG_JOB"
 
 down: python ## destroy the stack and leave nothing behind; KEEP=directory: copy the jobs' files first
@@ -106,10 +106,10 @@ ui: python ## show where the runs are tracked; connect to the server in the clus
 report: python ## write a report on the jobs' runs as a web page: JOB=… for one, TO=report.html
 	@$(SLIPWAY) report $(OF_STACK) --to="$$ARG_TO" -- "$$ARG_JOB"
 
-compare: python ## compare a job's last run with its baseline and earlier runs: JOB=…, WITH=run ID for one
+compare: python ## compare a job's last run with its baseline and earlier runs: JOB=…, WITH=… for a single run
 	@$(SLIPWAY) compare $(OF_STACK) --with="$$ARG_WITH" -- "$$ARG_JOB"
 
-import: python ## convert a PyTorchJob, TrainJob or Job that runs torchrun to a job's entry: FILE=job.yaml
+import: python ## convert a PyTorchJob, TrainJob or torchrun Job to a `slipway:jobs` entry: FILE=job.yaml
 	@$(SLIPWAY) import $(OF_STACK) -- "$$ARG_FILE"
 
 local: python ## run a job's ranks as processes on this machine, with your own Python, no cluster: JOB=…
@@ -149,7 +149,7 @@ test-long: tools test-python browser ## run the tests that take minutes, and pri
 smoke: test-python ## check a running stack
 	@$(SLIPWAY) smoke $(OF_STACK) --junit="$$ARG_JUNIT"
 
-bench-commands: tools ## benchmark the commands against an earlier commit's: BASE=… (20 minutes)
+bench-commands: tools ## benchmark the commands of this and an earlier commit: BASE=… (20 minutes)
 	@$(IN_VENV) tests.bench.commands $${ARG_BASE:+"$$ARG_BASE"}
 
 bench-train: tools ## benchmark training in its image (6 minutes; `make up` builds the image)
@@ -158,13 +158,13 @@ bench-train: tools ## benchmark training in its image (6 minutes; `make up` buil
 bench-scale: tools ## benchmark thousands of pods on simulated nodes, and the commands' slopes: QUICK=1 (10 minutes)
 	@$(IN_VENV) tests.bench.scale $${ARG_QUICK:+--quick}
 
-soak: tools ## train jobs that come and go, and check that nothing grows: MINUTES=30
+soak: tools ## keep adding and removing jobs, and check for resource leaks: MINUTES=30
 	@$(IN_VENV) tests.bench.soak $${ARG_MINUTES:+"$$ARG_MINUTES"}
 
 audit: tools ## compare the rights granted inside a cluster with those that are used (5 minutes)
 	@$(IN_VENV) tests.bench.rights
 
-drill: tools test-python ## break things on purpose, in a cluster of its own: ROWS=kubelet (15 minutes)
+drill: tools test-python ## inject faults in a separate cluster, and check the outcome: ROWS=kubelet (15 minutes)
 	@$(ENVIRONMENT) $(IN_TESTS) tests.drill.table $${ARG_ROWS:+"$$ARG_ROWS"}
 
 wheel: python ## build the slipway command and the slipway package for images and programs: dist/*.whl

@@ -1,4 +1,7 @@
-"""The component `slipway:index:Training` for other programs; its inputs are a stack's settings."""
+"""The component `slipway:index:Training`, with which other Pulumi programs run Slipway.
+
+Its inputs are the settings that the configuration of a stack contains.
+"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,9 +24,9 @@ OUTPUTS = ("jobs", "cluster", "kubeconfig", "skipped", "notRun")
 
 
 async def construct(request: ConstructRequest) -> ConstructResponse:
-    """Declare a component's resources, and return its outputs once its jobs have finished.
+    """Declare a component's resources; return the component's outputs once its jobs have finished.
 
-    Raises `SettingsError` for invalid inputs, and whatever its resources raise.
+    Raises `SettingsError` if the inputs are invalid, and any exception that a resource raises.
     """
     component = pulumi.ComponentResource(tokens.TRAINING, request.name, None, request.options)
     outputs: dict[str, Any] = dict.fromkeys(OUTPUTS, rpc.UNKNOWN)
@@ -41,8 +44,8 @@ async def construct(request: ConstructRequest) -> ConstructResponse:
         outputs = {name: declared[name] for name in OUTPUTS}
     elif pulumi.runtime.is_dry_run():
         pulumi.log.warn(
-            f"{', '.join(late)}: not known until `up` has created the resource that it comes "
-            "from, so this preview neither checks nor shows the component",
+            f"{', '.join(late)}: not known until `up` has created the resources that provide these "
+            "inputs, so this preview neither checks nor shows the component",
             component,
         )
     component.register_outputs(outputs)
@@ -52,7 +55,7 @@ async def construct(request: ConstructRequest) -> ConstructResponse:
 
 
 class _Named:
-    """A resource monitor that prefixes names with the component's, as URNs omit parents' names."""
+    """Prefixes resource names with the component's name, because URNs omit parents' names."""
 
     def __init__(self, monitor: Any, name: str) -> None:
         self._monitor = monitor
@@ -112,7 +115,7 @@ def _leaves(
 
 
 def _text(value: Any) -> str:
-    """Return a value as a stack's configuration stores it, with the engine's marker if unknown."""
+    """Return a value as a stack's configuration stores it; unknown values become a marker."""
     if value is UNKNOWN:
         return rpc.UNKNOWN
     return value if isinstance(value, str) else json.dumps(value, default=lambda _: rpc.UNKNOWN)

@@ -62,10 +62,10 @@ def keep(
     removed_with_stack: bool,
     after: pulumi.Resource,
 ) -> tuple[str | None, list[pulumi.Resource]]:
-    """Declare the storage for job files in a cluster; its capacity is None if unknown.
+    """Declare the storage for jobs' files; `capacity` is the cluster's, or None if unknown.
 
-    Returns the location, in the form that `jobs.model.places` uses, or None if files are not kept,
-    and the resources that jobs must depend on.
+    Returns a pair: the location in the form that `jobs.model.places` uses, or None if files are not
+    kept; and the resources that jobs must depend on.
     """
     if not settings.keep:
         return None, []
@@ -75,8 +75,8 @@ def keep(
         if why := cluster.no_volume or settings.why_not(capacity):
             pulumi.log.info(
                 f"files from jobs without `outputs` are not kept: {why}. To keep them, set {KEY} "
-                "to {storageClass: NAME, accessMode: ReadWriteMany}, with a class whose volumes "
-                "all nodes can use, or set the jobs' `outputs`"
+                "to {storageClass: NAME, accessMode: ReadWriteMany}, with a storage class whose "
+                "volumes all nodes can mount, or set the jobs' `outputs`"
             )
             return None, []
     chosen, mode = settings.storage_class, settings.access_mode
@@ -90,5 +90,5 @@ def keep(
 def announce(what: str, claim: str, size: str, storage_class: str | None) -> None:
     """Log which claim in an existing cluster stores `what`, and that `make down` deletes it."""
     volume = f"{size} from {storage_class or 'the default StorageClass'}"
-    text = f"{what} are kept in the claim {claim} ({volume}); `make down` deletes both"
+    text = f"{what} are kept in the claim {claim} ({volume}); `make down` deletes this volume"
     pulumi.log.info(as_typed(text))

@@ -18,7 +18,11 @@ _EXEC = {"apiGroups": [""], "resources": _INSIDE, "verbs": ["create", "get"]}
 def job_namespace(
     cluster: Cluster, opts: pulumi.ResourceOptions, *, may_exec: bool = False
 ) -> pulumi.Resource:
-    """Declare the jobs' namespace or, if it exists, only the objects for Slipway's pods."""
+    """Declare the jobs' namespace with its service accounts, roles and network policy.
+
+    In a namespace that Slipway did not create, declare only the objects that Slipway's pods need.
+    `may_exec` allows users who submit jobs to run commands in the jobs' pods.
+    """
     parent = pulumi.ComponentResource(tokens.JOB_NAMESPACE, "jobs", None, opts)
     inside = pulumi.ResourceOptions(parent=parent)
     if cluster.own_namespace:
@@ -43,7 +47,10 @@ def job_namespace(
 def contents(
     namespace: str, *, own: bool, known: Mapping[str, pulumi.Input[str]], may_exec: bool = False
 ) -> list[Manifest]:
-    """Return the objects in the namespace; `known` annotates the jobs' service account."""
+    """Return manifests for objects in a namespace; `own` is true if Slipway created the namespace.
+
+    `known` contains annotations for the jobs' service account.
+    """
     file = Path(__file__).with_suffix(".yaml")
     account, *submitter, policy = rendered(file, namespace=namespace, account=JOB_ACCOUNT)
     if known:

@@ -31,7 +31,7 @@ async def main() -> None:
 
 
 def declare(configured: StackSettings) -> dict[str, pulumi.Input[Any]]:
-    """Declare all resources for these settings below the program's root; return the outputs."""
+    """Declare all resources for these settings, and return the stack's outputs, keyed by name."""
     kind = CLUSTERS[configured.cluster.kind]
     pools = kind.pools(configured.cluster.options)
     estimates.announce(pools, configured.prices)

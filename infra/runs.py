@@ -1,4 +1,4 @@
-"""A stack's runs: their dependencies, order, gates and outputs."""
+"""The runs of a stack's jobs: dependencies, order, gates and outputs."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ from jobs.run.resource import WAITERS_PACKAGES, Claim, Gate, PyTorchJob
 from jobs.sources import declare_images
 
 _IDLE_SECONDS = 15.0
-"""Seconds within which the engine reports the results of runs that need not be repeated."""
+"""Within this many seconds, the engine reports the results of runs that need not be repeated."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ class RunContext:
     tracking: Mapping[str, str] | None = None  # the tracking server (`jobs.model.submission`)
     hook: Mapping[str, Any] = field(default_factory=dict, repr=False)  # `StackSettings.hook`
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """The configuration's secrets to which jobs refer, in plain text."""
+    """The secrets in the configuration that jobs refer to, in plain text."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A job that the program declared; its result is None if it did not run."""
+    """A job that the program declared; `result` resolves to None if the job did not run."""
 
     job: TrainingJob
     result: Output[Any]
@@ -61,7 +61,7 @@ class Run:
 def train(
     jobs: Sequence[TrainingJob], scripts: Mapping[str, Script], context: RunContext
 ) -> dict[str, Run]:
-    """Declare the jobs' runs and return them by job name. Each runs after its prerequisites.
+    """Declare the jobs' runs, each to start after its prerequisites; return them by job name.
 
     Jobs that do not fit into the cluster at the same time run one after another, because pods that
     stay pending would exceed the start timeout.
@@ -99,7 +99,10 @@ def train(
 async def _with_images(
     submission: Submission, resources: Sequence[pulumi.Resource]
 ) -> list[pulumi.Resource]:
-    """Return `resources` plus the run's images; the engine would ignore those if one failed."""
+    """Return `resources` plus the run's images, which must be explicit dependencies.
+
+    If an image can't be built, its output has no value, and the engine ignores the dependency.
+    """
     images = Output.all(submission.image, submission.fetch_image)
     return [*resources, *await images.resources()]
 
@@ -122,7 +125,7 @@ def _submission(
     *,
     keeps_data: bool,
 ) -> Submission:
-    """Return a job's submission, and declare its images."""
+    """Declare a job's images, and return the job's submission."""
     if job.checkpoint is not None and checkpoints_url(job, context.kept) is None:
         pulumi.log.warn(
             f"job {job.name}: `checkpoint` is ignored, because the stack keeps no files. Set its "
@@ -131,7 +134,7 @@ def _submission(
     if job.keep and job.outputs is None and context.kept is None:
         pulumi.log.warn(
             f"job {job.name}: `keep` is ignored, because the stack keeps no files. Set the job's "
-            "`outputs` (docs/files.md#outputs), or what it writes is lost with its pods"
+            "`outputs` (docs/files.md#outputs), or the job's files are lost with its pods"
         )
     image, fetch_image = declare_images(job, script, context.cluster, context.images)
     others = {name: run.job for name, run in before.items()}
@@ -154,7 +157,7 @@ def _submission(
 def _waiter(
     job: TrainingJob, needed: Collection[str], context: RunContext
 ) -> pulumi.Input[str] | None:
-    """Declare the image for the pod that waits for a job, or return None if `up` itself waits."""
+    """Declare the image for the pod that watches a job's run; None if `up` waits for the run."""
     is_left = job.wait is None and os.environ.get(NO_WAIT_VARIABLE) and job.name not in needed
     if job.wait is not False and not is_left:
         return None
@@ -162,7 +165,7 @@ def _waiter(
     try:
         return context.images.of_job(RequirementsSpec.from_file(WAITERS_PACKAGES, base.name), base)
     except NotPrebuilt as error:
-        pulumi.log.warn(f"job {job.name}: this `up` waits for it after all: {error}")
+        pulumi.log.warn(f"job {job.name}: can't run detached, so this `up` waits for it: {error}")
         return None
 
 
@@ -172,8 +175,8 @@ def _needs(job: TrainingJob, script: Script | None, context: RunContext) -> list
     objects = [] if script is None else [script.config_map(namespace)]
     if script is not None and script.left_out:
         pulumi.log.warn(
-            f"job {job.name}: left out of the script's folder, because the link is broken or the "
-            f"name is not UTF-8: {', '.join(script.left_out)}"
+            f"job {job.name}: these files in the script's folder are left out, because they are "
+            f"broken links or their names are not UTF-8: {', '.join(script.left_out)}"
         )
     objects += volumes.host_volumes(job, namespace)
     objects += map(manifests.marked, program.secrets(job, namespace, context.secrets))
@@ -195,7 +198,7 @@ def _artifacts(job: TrainingJob, before: Mapping[str, Run]) -> Output[dict[str, 
 
 
 def _data_cache(jobs: Sequence[TrainingJob], context: RunContext) -> Claim | None:
-    """Declare the cache for data that jobs fetch, if the cluster has one node and any job does."""
+    """Declare the cache for fetched data, if the cluster has one node and any job fetches data."""
     cluster, capacity = context.cluster, context.capacity
     # Most volumes can be mounted on only one node; with several nodes, each pod fetches the data.
     if capacity is None or capacity.nodes != 1 or not any(map(inputs.needs_cache, jobs)):
@@ -222,7 +225,10 @@ def _short(result: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def not_run(runs: Mapping[str, Run]) -> Output[dict[str, str]]:
-    """Return why jobs did not run, keyed by name, and log warnings, as the engine prints none."""
+    """Return the reasons why jobs did not run, keyed by job name, and log them as warnings.
+
+    The engine itself prints nothing about the jobs that it skips.
+    """
     jobs = [run.job for run in runs.values()]
     if pulumi.runtime.is_dry_run() or not any(map(plan.prerequisites, jobs)):
         return Output.from_input({})

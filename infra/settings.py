@@ -49,7 +49,7 @@ class StackSettings(JobsConfig):
     exec: bool  # whether commands may be run in the jobs' pods
     hook: Mapping[str, Any] = field(repr=False)  # fields of a `Hook`, and its `stack`; may be empty
     secrets: Mapping[str, str] = field(repr=False)
-    """The secrets that jobs refer to as {config: hfToken}, by key without `slipway:`."""
+    """The secrets that jobs refer to, such as {config: hfToken}, by key without `slipway:`."""
 
 
 class SettingsError(pulumi.RunError):
@@ -83,9 +83,9 @@ def parse(
 ) -> StackSettings:
     """Return the settings in a stack's configuration, which maps full keys to strings or JSON.
 
-    `secrets` lists the encrypted keys, `altered` the values that Pulumi read differently from
-    the stack's file; `remedy` describes how to make the key `name` a secret.
-    Raises `SettingsError` with every problem in `config`.
+    `secrets` lists the keys whose values are encrypted. `altered` lists the values that Pulumi
+    does not read as they are written in the stack's file. `remedy` tells the user how to store the
+    key `name` as a secret. Raises `SettingsError` with every problem in `config`.
     """
     problems: list[Problem] = []
     cluster, tracking = _cluster(config, stack, problems), None
@@ -152,7 +152,10 @@ def _named_secrets(jobs: Sequence[TrainingJob]) -> dict[str, str]:
 def _misplaced(
     config: Mapping[str, str], secrets: Collection[str], named: Collection[str]
 ) -> Iterator[Problem]:
-    """Yield unknown keys, and settings that are secrets. Unused secrets are allowed."""
+    """Yield a problem for each unknown key, and each Slipway setting that is encrypted.
+
+    Secrets under other keys are allowed, even if no job uses them.
+    """
     for key in config:
         namespace, _, name = key.partition(":")
         if namespace != "slipway":
@@ -172,11 +175,11 @@ def _misplaced(
 def _not_secret(
     named: Mapping[str, str], config: Mapping[str, str], secrets: Collection[str], remedy: str
 ) -> Iterator[Problem]:
-    """Yield each reference to a secret whose key is missing or not a secret."""
+    """Yield a problem for each setting that refers to a key that is missing or is not a secret."""
     for place, name in named.items():
         key, advice = f"slipway:{name}", remedy.format(name=name)
         if name in _KEYS:
-            text = f"{quote(name)} is one of Slipway's keys; use another for the secret"
+            text = f"{quote(name)} is one of Slipway's keys; store the secret under another key"
         elif key not in config:
             text = f"the configuration does not contain {quote(name)}; {advice}"
         elif key not in secrets:
@@ -236,7 +239,7 @@ def _cluster(
 def _surroundings(
     cluster: ClusterSettings | None, others: Sequence[Mapping[str, str]]
 ) -> Surroundings:
-    """Return the jobs' environment; `others` are the resource requests of other pods."""
+    """Return the jobs' environment; `others` are the requests of the stack's other pods."""
     if cluster is None:
         return Surroundings()
     kind, options = CLUSTERS[cluster.kind], cluster.options

@@ -1,4 +1,4 @@
-"""Find values that Pulumi alters when it reads a stack's file: `010` becomes 8, `3.10` 3.1."""
+"""Find values that Pulumi alters when it reads a stack's file, such as `010`, which becomes 8."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,7 +16,7 @@ _TEXTS = frozenset({"annotations", "args", "command", "env", "labels", "nodeSele
 
 
 def altered(config: Mapping[str, Any], file: Path) -> Iterator[Problem]:
-    """Yield each value in the decoded configuration that differs from the one in the file."""
+    """Yield a problem for each value in `config` that Pulumi altered when it read `file`."""
     if file.is_file():
         document = yaml.compose(file.read_bytes(), Loader=yaml.CSafeLoader)
         yield from _altered(document, {"config": config}, ())
@@ -38,7 +38,10 @@ def _altered(node: yaml.Node | None, value: Any, place: problem.Path) -> Iterato
 
 
 def _is_of(text: str, value: object, *, is_text: bool) -> bool:
-    """Return whether `value` is how Pulumi read `text`, and differs from what the user meant."""
+    """Return whether Pulumi read `text` as `value`, and the user meant something else.
+
+    `is_text` is true if the setting is a string.
+    """
     if isinstance(value, str):  # read from a date
         return text[:4] == value[:4] and text[:4].isdigit()
     if isinstance(value, bool) or not isinstance(value, int | float):

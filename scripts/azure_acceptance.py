@@ -41,7 +41,7 @@ DOWN_SECONDS = 30 * 60.0  # limit for `down`, which the cap also has to cover
 
 @dataclass(frozen=True)
 class Cap:
-    """The cost limit for a run, and the hourly cost of its nodes, without other costs."""
+    """The cost limit for a run, and the hourly cost of its nodes; other costs are not included."""
 
     most: float
     hourly: float
@@ -54,10 +54,10 @@ class Cap:
 
 
 def stack_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Derive the cheapest stack's settings from the user's, or raise if the kind is not `aks`."""
+    """Derive the cheapest stack's settings from the user's; raise unless the kind is `aks`."""
     cluster = config.get("slipway:cluster") or {}
     if cluster.get("kind") != "aks":
-        raise CommandError("its slipway:cluster is not of the kind aks; pass an aks stack's file")
+        raise CommandError("slipway:cluster is not of the kind aks; pass an aks stack's file")
     document = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
     cheapest_config: dict[str, Any] = document["config"]
     cheapest = cheapest_config["slipway:cluster"]
@@ -86,13 +86,13 @@ def cap_of(config: Mapping[str, Any], most: float) -> Cap:
     if not 0 < cap.seconds < math.inf:
         raise CommandError(
             f"--max-cost {most:g} is not finite, or does not cover `down`, which may take "
-            f"{DOWN_SECONDS / 60:g} minutes at {table.currency} {hourly:.3f} an hour; change it"
+            f"{DOWN_SECONDS / 60:g} minutes at {table.currency} {hourly:.3f} an hour; set another"
         )
     return cap
 
 
 def run(scratch: Scratch, config: Mapping[str, Any], cap: Cap) -> tuple[ci_smoke.Summary, str]:
-    """Run the stack in a copy of the checkout; return the summary and the report as JSON."""
+    """Run the stack in a copy of the checkout; return the summary and the report, a JSON string."""
     file = scratch.checkout / "stacks" / f"{STACK}.yaml"
     file.write_text(yaml.safe_dump({"config": dict(config)}))
     up, smoke, down = (ci_smoke.Command.of_make(name, STACK) for name in ("up", "smoke", "down"))
@@ -150,8 +150,8 @@ def main(own: Path, max_cost: float, report: Path) -> None:
     except (CommandError, settings.SettingsError, yaml.YAMLError) as error:
         raise click.UsageError(f"{own}: {error}") from None
     print(
-        f"At most {cap.currency} {cap.most:g}, at {cap.hourly:.3f} an hour: the stack is taken "
-        f"down after {cap.seconds / 60:.0f} minutes at the latest.",
+        f"The nodes cost at most {cap.currency} {cap.most:g}, at {cap.hourly:.3f} an hour: the "
+        f"stack is destroyed after {cap.seconds / 60:.0f} minutes at the latest.",
         flush=True,
     )
 

@@ -106,7 +106,7 @@ class PreviewStub(protocol.Provider):
 
 
 class Servicer(ProviderServicer):
-    """Passes the previous inputs to the provider; the SDK's servicer omits them."""
+    """Passes a resource's previous inputs to the provider; the SDK's own servicer omits them."""
 
     async def Diff(self, request: Any, context: Any) -> Any:  # noqa: N802
         request.olds.CopyFrom(request.old_inputs)
@@ -146,7 +146,10 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _outputs_in_preview(inputs: Mapping[str, PropertyValue]) -> dict[str, Any]:
-    """Return the outputs that a preview knows; not maps or lists, to which Azure adds values."""
+    """Return the outputs that a preview can know: inputs, but not maps or lists.
+
+    Azure adds values to maps and lists.
+    """
     items = plain_map(inputs).items()
     return {
         key: each for key, each in items if each is UNKNOWN or isinstance(each, str | int | float)

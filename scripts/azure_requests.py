@@ -1,4 +1,4 @@
-"""Read Pulumi's requests to the azure-native plugin and its responses, without secrets. Pure.
+"""Read Pulumi's requests to the azure-native plugin and the responses, removing secrets. Pure.
 
 If PULUMI_DEBUG_GRPC is set, the engine logs the start and end of each call to a JSON Lines file:
 https://github.com/pulumi/pulumi/blob/v3.274.1/sdk/go/pulumi-internal/rpcdebug/interceptors.go
@@ -20,7 +20,7 @@ _KEYS = re.compile(
     "|connectionstring",
     re.IGNORECASE,
 )
-"""Matches properties whose text is secret even if the plugin does not mark it as such."""
+"""Matches names of properties whose values are secret even if the plugin does not mark them."""
 _PATTERNS = re.compile(
     # A JSON Web Token, a PEM key, a kubeconfig, and a kubeconfig in base64.
     r"eyJ[\w-]+\.[\w-]+\.[\w-]*|-----BEGIN [A-Z ]*PRIVATE KEY-----.*|apiVersion: v1\n.*"
@@ -73,7 +73,7 @@ def _secrets(value: Any, *, inside: bool = False) -> Iterator[str]:
 
 
 def _clean(value: Any, secrets: Iterable[str]) -> Any:
-    """Return a value with `HIDDEN` in place of each secret."""
+    """Return a value in which each secret is replaced by `HIDDEN`."""
     if isinstance(value, Mapping):
         if value.get(_SIGNATURE) == _OF_HIDDENS:
             return HIDDEN

@@ -39,7 +39,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True)
 class Step:
-    """The result of a step; `status` is 0, or the run's exit status if this step failed."""
+    """The result of a step; `status` is 0, or the exit status for the run if this step failed."""
 
     name: str
     outcome: str
@@ -118,7 +118,8 @@ def run_steps(
 ) -> Summary:
     """Run commands, by default up, smoke and down, until one fails; always run the last one.
 
-    `timeout` is in seconds, for all commands but the last together. `judge` may revise a result.
+    `timeout` limits the total time of all commands except the last, in seconds. `judge` returns
+    each step's final result.
     """
     steps: list[Step] = []
     jobs: dict[str, Any] = {}
@@ -161,7 +162,7 @@ def _run_step(scratch: Scratch, command: Command, limit: float) -> Step:
 
 
 def _with_jobs(scratch: Scratch, stack: str, step: Step) -> tuple[Step, dict[str, Any]]:
-    """Return the step, whose outcome names any failed jobs, and each job's last result, if any."""
+    """Return the step, with failed jobs named in its outcome, and the last results by job name."""
     jobs: dict[str, Any] = {}
     command = f"make -s results STACK={shlex.quote(stack)} FORMAT=json"
     with suppress(TimeoutError, ValueError, KeyError):
@@ -211,7 +212,7 @@ def run_in_copy(run: Callable[[Scratch], Summary]) -> int:
     summary = run(scratch)
     Console().print(summary.table())
     if summary.steps[-1].status:
-        sys.stdout.write(f"kept because `make down` failed: {scratch.directory}\n")
+        sys.stdout.write(f"`make down` failed, so the copy is kept: {scratch.directory}\n")
     else:
         scratch.remove()
     return summary.status

@@ -1,4 +1,4 @@
-"""The environment variables that `make env` prints; Pulumi's home, backend and passphrase."""
+"""The environment variables that `make env` prints, with Pulumi's home, backend and passphrase."""
 
 import os
 import secrets
@@ -76,7 +76,7 @@ def prepare() -> None:
         names = ", ".join(stack.stem for stack in stacks)
         raise CommandError(
             f"{file} is missing, but the secrets of these stacks are encrypted with it: {names}. "
-            f"Restore it, or give up the stacks: remove their clusters and delete {backend()}."
+            f"Restore the file, or give up the stacks: remove their clusters and {backend()}."
         )
     files.write(file, secrets.token_urlsafe(32) + "\n", mode=0o600)
 

@@ -70,7 +70,7 @@ def _has_ended(name: str) -> bool:
 
 
 def _enter() -> None:
-    """Load the rules for a new cgroup below this process's (cgroups(7)), and move into it."""
+    """Create a cgroup below this process's own (cgroups(7)), load its rules, and move into it."""
     name, tree = f"{_NAME}{os.getpid()}", _tree()
     here = re.search(r"^0::/(.*)$", Path("/proc/self/cgroup").read_text(), re.MULTILINE)
     group = tree / (here[1] if here else "") / name

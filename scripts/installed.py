@@ -1,7 +1,8 @@
-"""The command in an installed package, which contains this repository in `slipway_command/tree`.
+"""Start the `slipway` command of an installed package, which contains a copy of the repository.
 
-Only the command's own processes have that folder on their import path. Help, completion and option
-errors require nothing else; the first other command creates the Python environment.
+The copy, `slipway_command/tree`, is on the import path of only the command's own processes. Help,
+completion and option errors require nothing else; the first other command creates the Python
+environment.
 """
 
 import os

@@ -116,7 +116,7 @@ class Scratch:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Stop `process` and its children, if running, with SIGINT and after 30 s with SIGKILL."""
+    """Send SIGINT to `process` and its children, and SIGKILL if they are running 30 s later."""
     if process.poll() is not None:
         return
     os.killpg(process.pid, signal.SIGINT)

@@ -21,7 +21,7 @@ _FRESH = 90
 
 
 def announce(pools: Sequence[NodePool], own: PriceTable | None) -> None:
-    """Log the cost of the billed pools, using the stack's own price table or else Slipway's."""
+    """Log the cost of the pools, using the stack's own price table or, if it is None, Slipway's."""
     if pools:
         table, today = used(own), datetime.now().astimezone().date()
         show_in_summary(estimate(pools, table), pulumi.log.info)
@@ -30,7 +30,7 @@ def announce(pools: Sequence[NodePool], own: PriceTable | None) -> None:
 
 
 def outdated(pools: Sequence[NodePool], table: PriceTable, today: date) -> str | None:
-    """Return a warning if data about the pools is more than `_FRESH` days old, or else None."""
+    """Return a warning if prices or sizes are more than `_FRESH` days old, or else None."""
     prices = (price for price in map(table.price_in, pools) if price is not None)
     oldest = min([facts.READ, *(each.source.date for each in prices if each.source is not None)])
     if (today - oldest).days <= _FRESH:
@@ -107,7 +107,7 @@ def _money(amount: Decimal) -> str:
 def of_jobs(
     jobs: Sequence[TrainingJob], pools: Sequence[NodePool], own: PriceTable | None
 ) -> Mapping[str, TrainingCost]:
-    """Return the cost of each job that uses GPUs; empty if a GPU pool's price is unknown."""
+    """Return each GPU job's cost, keyed by job name; empty if a GPU pool's price is unknown."""
     # A job may run on any pool with GPUs, and all of their nodes have the same number of GPUs.
     pools = [each for each in pools if each.gpus]
     if not pools:
@@ -133,7 +133,7 @@ def of_jobs(
 def too_dear(
     jobs: Sequence[TrainingJob], pools: Sequence[NodePool], own: PriceTable | None
 ) -> Iterator[Problem]:
-    """Yield each job that would exceed its `maxCost` if all attempts ran until `timeout`."""
+    """Yield a problem for each job that would exceed its `maxCost` if all attempts timed out."""
     limited = [job for job in jobs if job.max_cost is not None]
     costs = of_jobs(limited, pools, own) if limited else {}
     for job in limited:

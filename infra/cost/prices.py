@@ -61,7 +61,7 @@ class Price:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class PriceTable(Consistent):
-    """Hourly node prices; `not_included` lists costs that they do not cover."""
+    """Hourly node prices; `not_included` lists costs that these prices do not cover."""
 
     currency: Annotated[str, Field(pattern="^[A-Z]{3}$", description="three letters such as EUR")]
     sources: Annotated[dict[Name, Source], Field(min_length=1)]
@@ -80,7 +80,7 @@ class PriceTable(Consistent):
                 for size in amounts:
                     first = indices.setdefault((kind, tariff.provider, tariff.region, size), index)
                     if first != index:
-                        text = f"already has a price in prices[{first}]; remove one of them"
+                        text = f"already has a price in prices[{first}]; remove one of the two"
                         yield contradiction(("prices", index, kind, size), text, "sources")
 
     def price(self, provider: str, region: str, size: str, *, spot: bool = False) -> Price | None:
@@ -92,7 +92,10 @@ class PriceTable(Consistent):
         return None
 
     def price_in(self, pool: NodePool) -> Price | None:
-        """Return the highest price for a node in a pool, or None if it is unknown."""
+        """Return the price of a node in a pool, or None if it is unknown.
+
+        If there is no price for spot nodes, this is an upper limit, and `capped` explains it.
+        """
         node = (pool.provider, pool.region, pool.size)
         price = self.price(*node, spot=pool.spot)
         if price is not None or not pool.spot:

@@ -1,4 +1,4 @@
-"""The cluster's GPUs in a Pulumi program: the device plugin, and the `cuda` output."""
+"""Declare the device plugin for a cluster's GPUs, and derive the stack's `cuda` output."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -67,7 +67,10 @@ def cuda_output(ready: Output[dict[str, Any]], runs: Mapping[str, Run]) -> Outpu
 def judge_cuda(
     ready: Mapping[str, Any] | None, results: Mapping[str, Mapping[str, Any] | None]
 ) -> dict[str, Any]:
-    """Return the output `cuda`; arguments are None if their resource failed or was skipped."""
+    """Return the value of the stack's output `cuda`, from the nodes' state and the jobs' results.
+
+    `ready`, or a result, is None if the resource that provides it failed or was skipped.
+    """
     before = dict(ready or {"state": "unverified", "reason": "the cluster's GPUs are not ready"})
     ran = {name: result for name, result in results.items() if result is not None}
     for name, result in ran.items():

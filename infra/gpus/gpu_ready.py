@@ -39,7 +39,7 @@ _MOST = 5
 class GpuReadyHandler(Handler):
     """Waits until the pool's GPUs are allocatable, unless the pool can scale to zero nodes.
 
-    `infra.gpus.component` sets its inputs, and adds the jobs' results to the `cuda` output.
+    `infra.gpus.component` sets the resource's inputs, and adds job results to its `cuda` output.
     """
 
     outputs: ClassVar[tuple[str, ...]] = ("cuda",)
@@ -55,7 +55,7 @@ class GpuReadyHandler(Handler):
         return [Change("pool", drift=True)] if len(nodes) < pool.min_nodes else []
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Wait for the nodes. A timeout error gives the reason for each node without GPUs."""
+        """Wait until the nodes' GPUs are allocatable; a timeout error says why some are not."""
         pool = pool_of(inputs["pool"])
         if pool.min_nodes == 0:
             return _ready("the pool scales from zero: the first job with GPUs creates a node")
@@ -65,7 +65,7 @@ class GpuReadyHandler(Handler):
             ready = offering(nodes_of(api, pool))
             if len(ready) < pool.min_nodes:
                 missing = "\n".join(f"  {each}" for each in reasons(pool, look(api, pool)))
-                raise NotYet(f"{len(ready)} of {pool.min_nodes} nodes offer {GPU}:\n{missing}")
+                raise NotYet(f"{len(ready)} of {pool.min_nodes} nodes have {GPU}:\n{missing}")
             return ready
 
         try:
@@ -77,7 +77,7 @@ class GpuReadyHandler(Handler):
         for node in nodes:
             if (count := offered(node)) < pool.per_node:
                 name = node["metadata"]["name"]
-                context.warn(f"node {name} offers {count} of its {pool.per_node} x {GPU}")
+                context.warn(f"node {name}: only {count} of {pool.per_node} x {GPU} allocatable")
         counts = {"nodes": len(nodes), "gpus": sum(map(offered, nodes))}
         return _ready("no job has computed on a GPU yet", **counts)
 
@@ -113,7 +113,10 @@ def offered(node: Object) -> int:
 
 
 def look(api: ApiClient, pool: GpuPool) -> Seen:
-    """Return the state that explains missing GPUs. Raises what `core.kube.ask` raises."""
+    """Return the state from which `reasons` explains missing GPUs, as far as it can be read.
+
+    Raises the same exceptions as `core.kube.ask`.
+    """
     view = Seen(nodes_of(api, pool))
     # This account may lack the right to read these.
     if pool.device_plugin:
@@ -151,7 +154,7 @@ def _log(api: ApiClient, pod: str) -> list[str]:
 
 
 def reasons(pool: GpuPool, view: Seen) -> list[str]:
-    """Return the first few reasons why fewer nodes than the pool's minimum have GPUs. Pure."""
+    """Return the first few reasons why too few of the pool's nodes have allocatable GPUs. Pure."""
     busy = offering(view.nodes)
     texts = [
         f"node {_name(each)} {_reason(each, pool, view)}" for each in view.nodes if each not in busy
@@ -181,7 +184,7 @@ def _reason(node: Object, pool: GpuPool, view: Seen) -> str:
     if int((node["status"].get("capacity") or {}).get(GPU, 0)) > 0:
         return "has GPUs that its device plugin reports as unhealthy; the plugin's log says why"
     if not pool.device_plugin:
-        return f"offers no {GPU}; {pool.driver} must install the driver and the device plugin"
+        return f"has no {GPU}; {pool.driver} must install the driver and the device plugin"
     return _of_plugin(node, pool, view)
 
 
@@ -200,7 +203,7 @@ def _of_plugin(node: Object, pool: GpuPool, view: Seen) -> str:
         )
     state = "; ".join(troubles(plugin)) or plugin["status"].get("phase", "")
     last = f", and its last log line is {log[-1]!r}" if log else ""
-    return f"offers no {GPU}; its device plugin is {state}{last}"
+    return f"has no {GPU}; its device plugin is {state}{last}"
 
 
 def _foreign(node: Object, pool: GpuPool) -> Iterator[str]:

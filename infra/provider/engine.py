@@ -75,7 +75,7 @@ def complete(value: struct_pb2.Value) -> None:
 def plain(value: PropertyValue, *, hide_secrets: bool = False) -> Any:
     """Return `value` as plain Python, with UNKNOWN for unknown values and SECRET for hidden ones.
 
-    Raises `TypeError` for assets, archives and references, which none of the resources accepts.
+    Raises `TypeError` for assets, archives and references, which no Slipway resource accepts.
     """
     if hide_secrets and value.is_secret:
         return SECRET
@@ -93,7 +93,7 @@ def plain(value: PropertyValue, *, hide_secrets: bool = False) -> Any:
     if isinstance(inner, Sequence):
         items = cast("Sequence[PropertyValue]", inner)
         return [plain(item, hide_secrets=hide_secrets) for item in items]
-    raise TypeError(f"a property of type {value.type.value} is not supported here")
+    raise TypeError(f"properties of type {value.type.value} are not supported by Slipway")
 
 
 def plain_map(values: Mapping[str, PropertyValue], *, hide_secrets: bool = False) -> dict[str, Any]:

@@ -29,7 +29,7 @@ _IMAGES: Mapping[str, Lazy] = {
     tokens.JOB_IMAGE: Lazy("images.image_lifecycle.JobImageHandler"),
     tokens.PROGRAM: Lazy("images.image_lifecycle.ProgramHandler"),
 }
-"""Resources that put an image into a cluster, through one of `image_targets`."""
+"""Types of resources that transfer an image to a cluster through one of `image_targets()`."""
 
 
 def image_targets() -> Mapping[str, Lazy]:
@@ -39,7 +39,7 @@ def image_targets() -> Mapping[str, Lazy]:
 
 
 def handlers() -> dict[str, Callable[[], Handler]]:
-    """Return a factory for each resource type's handler, which imports the handler when called."""
+    """Return handler factories by resource type; a factory imports its handler when called."""
     served: dict[str, Callable[[], Handler]] = {**_SERVED}
     served |= {name: partial(each, image_targets()) for name, each in _IMAGES.items()}
     for kind in CLUSTERS.values():

@@ -44,7 +44,10 @@ class Servicer(ProviderServicer):
 
 
 class Answers(grpc.aio.ServerInterceptor):
-    """Rejects other users, who could otherwise act as root through a plugin that runs as root."""
+    """Rejects requests from other users, and returns errors without tracebacks.
+
+    Otherwise, any user could act as root through a plugin that runs as root.
+    """
 
     async def intercept_service(
         self,
@@ -107,7 +110,7 @@ def serve(
     version: str,
     servicer_class: type[ProviderServicer] = Servicer,
 ) -> None:
-    """Serve the provider that `make` returns on a free port, and print the port for the engine."""
+    """Serve the provider that `make` creates, on a free port that is printed for the engine."""
     address = next(argument for argument in sys.argv[1:] if not argument.startswith("-"))
     # Keep a reference: a garbage-collected channel would no longer be watched.
     channel = connect(address)
@@ -135,9 +138,10 @@ def serve(
 
 @lru_cache(maxsize=16)
 def _is_trusted_in(_second: int, peer: str) -> bool:
-    """Return `is_trusted(peer)`, cached for a second; uncached, it takes a fifth of a preview.
+    """Return `is_trusted(peer)`, cached for a second, because the check is slow.
 
-    The engine's port can't pass to another user within a second.
+    Without the cache, it takes a fifth of a preview's time. Within a second, the engine's port
+    can't pass to another user.
     """
     return is_trusted(peer)
 
@@ -157,7 +161,7 @@ def is_trusted(peer: str) -> bool:
 
 
 def _owners(address: str, port: int) -> Iterator[int]:
-    """Yield the user IDs that own the sockets with this address."""
+    """Yield the user ID of the owner of each connected socket with this local address."""
     # proc(5), /proc/net/tcp: the address is a number in the machine's byte order.
     local = f"{int.from_bytes(socket.inet_aton(address), sys.byteorder):08X}:{port:04X}"
     for table in _TABLES:

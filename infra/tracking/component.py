@@ -1,4 +1,4 @@
-"""The tracking server in a Pulumi program: MLflow in the jobs' namespace."""
+"""Declare the tracking server: MLflow in the jobs' namespace."""
 
 import base64
 import secrets
@@ -35,8 +35,8 @@ def track(  # noqa: PLR0913  # the server's settings and dependencies
 ) -> tuple[Mapping[str, str] | None, list[pulumi.Resource]]:
     """Declare the tracking server; `storage_class` is None for the cluster's default StorageClass.
 
-    Returns the server's properties for `jobs.model.submission`, or None if there is no server, and
-    the resources that jobs must depend on.
+    Returns a pair: the server's properties for `jobs.model.submission`, or None if there is no
+    server; and the resources that jobs must depend on.
     """
     if settings is None:
         return None, []
@@ -87,7 +87,7 @@ def server(namespace: str, image: pulumi.Input[str], *, has_database: bool) -> l
 
 
 def database(namespace: str, image: pulumi.Input[str], password: str) -> list[Manifest]:
-    """Return PostgreSQL's Service and Deployment, and the Secret with MLflow's password."""
+    """Return PostgreSQL's Service and Deployment, and the Secret with the database password."""
     encoded = base64.b64encode(password.encode()).decode()
     return _rendered("postgres", namespace, image, POSTGRES_REQUESTS, encoded=encoded)
 

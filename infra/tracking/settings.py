@@ -63,17 +63,17 @@ class Tracking(Consistent):
     def contradictions(self) -> Iterator[Contradiction]:
         """Yield settings that do not apply to the kind, and a URL that pods can't reach."""
         if self.kind == "tensorboard" and self.url is not None:
-            text = "is for a server, but `kind: tensorboard` only writes files; remove it"
+            text = "is a server's address, but `kind: tensorboard` only writes files; remove it"
             yield contradiction(("url",), text, "kind")
         elif self.url is not None and urlsplit(self.url).hostname in _OF_A_POD:
             text = (
-                "would be each pod's own address; set one that both pods and browsers can reach, "
-                "or remove it to have a server installed"
+                "would be each pod's own address; set a URL that pods and browsers can reach, or "
+                "remove it to install a server in the cluster"
             )
             yield contradiction(("url",), text)
         if self.is_installed:
             return
         for name, default in (("database", "sqlite"), ("size", "10Gi")):
             if getattr(self, name) != default:
-                text = "is for the server that `kind: mlflow` without `url` installs; remove it"
+                text = "is for a server that `kind: mlflow` installs if no `url` is set; remove it"
                 yield contradiction((name,), text, "kind", "url")

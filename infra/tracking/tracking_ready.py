@@ -13,12 +13,12 @@ from core.rollout import Rollout, not_ready_on_errors
 from core.wait import NotYet, until
 
 LIMIT_SECONDS = 180
-"""The time limit for starting the server, which takes 10 s, plus the time to pull its image."""
+"""Time limit for pulling the server's image and starting the server, which takes 10 s to start."""
 _POLL_SECONDS = 0.5
 
 
 class Gone(RuntimeError):
-    """One of the stack's Deployments no longer exists; the message says what to do."""
+    """A Deployment of the tracking server no longer exists; the message says what to do."""
 
 
 class TrackingReadyHandler(Handler):

@@ -23,7 +23,7 @@ def slipway() -> None:
 
 
 def _perform(command: str, function: str, **arguments: Any) -> None:
-    """Run a command; an installed package first restarts in the environment it needs."""
+    """Run a command; an installed package first restarts in its own Python environment."""
     enter: Callable[[], None] | None = click.get_current_context().find_root().obj
     if enter is not None:
         enter()
@@ -66,19 +66,19 @@ RANKS = click.Option(["--ranks"], type=click.IntRange(min=1), help="Number of pr
 BUILD = click.Option(["--build"], is_flag=True, help="Build the job's image from a Dockerfile.")
 KEEP = _text(["--keep"], help="Copy the jobs' files into this directory first.")
 DETACH = click.Option(["--detach"], is_flag=True, help="Return once the ranks are running.")
-RANK = click.Option(["--rank"], type=click.IntRange(min=0), help="Only this rank.")
+RANK = click.Option(["--rank"], type=click.IntRange(min=0), help="Number of the rank.")
 FOLLOW = click.Option(["--follow"], type=click.Choice("01"), default="1", help="Follow the output.")
 FORMAT = click.Option(["--format"], type=click.Choice(["text", "json"]), default="text")
 TO = _text(["--to"], help="Path to write to; by default outputs/JOB/RUN or report.html.")
 RUN = click.Option(["--run"], type=click.Choice(["succeeded"]), help="Use the last successful run.")
 _port = partial(click.Option, ["--port"], type=click.IntRange(1, 2**16 - 1), show_default=True)
 PORT, DEBUG_PORT = _port(default=5000), _port(default=5678)
-WITH = _text(["--with", "other"], help="ID of another run.")
+WITH = _text(["--with", "other"], help="ID of the run to compare with.")
 BRIEF = click.Option(["--brief"], is_flag=True, help="Print nothing if nothing is missing.")
 WORKERS = click.Option(
     ["--workers"], type=click.IntRange(min=0), help="Workers in addition to rank 0; by default 1."
 )
-SET = click.Option(["--set", "settings"], multiple=True, help="Job setting: NAME=YAML.")
+SET = click.Option(["--set", "settings"], multiple=True, help="Job setting as NAME=YAML.")
 PYTHON = _text(["--python"], help="Python to run the ranks with; by default python3 on PATH.")
 JUNIT = _text(["--junit"], help="Also write a JUnit XML report to this file.")
 

@@ -1,4 +1,4 @@
-"""Run Pulumi's CLI for a stack; read its state and locks from files, since the CLI is slow."""
+"""Run Pulumi's CLI for a stack; read the stack's state and locks from files, which is faster."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from scripts.cli.terminal import CommandError
 from scripts.environment import backend, passphrase_file
 
 QUIET = "--suppress-progress"
-"""The option that hides progress dots, which add lines between rows if there is no terminal."""
+"""The option that hides progress dots; without a terminal, they would be lines between rows."""
 INTERRUPTED = 128 + signal.SIGINT  # a shell's exit status after Ctrl-C
 
 
@@ -106,9 +106,9 @@ def name_of(resource: Mapping[str, Any]) -> str:
 
 
 def locks(stack: str) -> dict[Path, dict[str, Any]]:
-    """Return the locks on a stack, keyed by file; there are several only if processes race for it.
+    """Return the locks on a stack by file; several exist only if processes race to lock the stack.
 
-    Each lock contains the `pid` and `hostname` of its holder, and a `timestamp`.
+    Each lock contains the `pid` and `hostname` of the process that holds it, and a `timestamp`.
     """
     result = {}
     for file in sorted(lock_directory(stack).glob("*.json")):

@@ -66,7 +66,7 @@ def _on_stack(command: str, target: str, arguments: Mapping[str, Any]) -> int:
 
 
 def print_environment() -> int:
-    """Print the environment variables for a shell to evaluate."""
+    """Print shell commands that set the environment variables for using Pulumi directly."""
     tool("pulumi")  # raises if setup has not run
     prepare()
     print(shell(os.environ))
@@ -74,7 +74,7 @@ def print_environment() -> int:
 
 
 def smoke(stack: str, junit: str) -> int:
-    """Run the smoke checks on a live stack, in the Python environment for tests."""
+    """Run the smoke checks on a running stack, in the Python environment for tests."""
     tests = resolve_name("scripts.setup.bootstrap:environment_for_tests")(Path(sys.prefix))
     # An installed package is read-only.
     options = ["-p", "no:cacheprovider", "tests/smoke", f"--stack={stack}"]

@@ -15,8 +15,9 @@ from scripts.cli.recovery import recover
 from scripts.cli.terminal import CommandError, echo
 
 _UPDATE = ("up", "--yes", "--skip-preview", "--suppress-outputs", QUIET)
-"""An update without a preview, which would take as long and is not needed: the program reports
-wrong settings before declaring anything, and the API server validates runs before replacing any."""
+"""Arguments for an update without a preview. A preview would take as long as the update, and is not
+needed: the program reports invalid settings before it declares resources, and the API server
+validates new runs before old ones are replaced."""
 
 
 def up(stack: str, *, detach: bool = False) -> int:
@@ -25,7 +26,7 @@ def up(stack: str, *, detach: bool = False) -> int:
 
 
 def preview(stack: str, job: str = "") -> int:
-    """Show what `up` would do, then repeat the costs and the problems that `up` would have.
+    """Show what `up` would do, then repeat the estimated cost and all expected problems.
 
     Creates the stack's file and an empty stack if they are missing. If `job` would be trained, its
     complete PyTorchJob is shown.
@@ -44,14 +45,14 @@ def preview(stack: str, job: str = "") -> int:
 
 
 def rerun(stack: str, job: str) -> int:
-    """Update the stack and rerun one job, replacing its run and the gate that checks it."""
+    """Update the stack and train one job again, replacing its run and the gate for its result."""
     runs = run_urns(exported(stack))
     if not runs:
         raise without_runs(stack)
     if job not in runs:
         what = f"Stack {stack} has no run of job {job!r}.{meant(job, runs)}"
         what = what if job else "Specify the job to train again: JOB=NAME."
-        raise CommandError(f"{what} Its runs: {', '.join(sorted(runs))}.")
+        raise CommandError(f"{what} Jobs with a run: {', '.join(sorted(runs))}.")
     cli = prepared(stack)
     echo(f"Training {job} again.")
     return _update(cli, "--replace", runs[job])

@@ -65,7 +65,7 @@ def check(stack: str) -> None:
 
 
 def require_name(stack: str, more: str = "") -> None:
-    """Raise `CommandError`, ending with `more`, if Pulumi does not accept this stack name."""
+    """Raise `CommandError`, with `more` appended, if Pulumi does not accept a stack name."""
     # https://www.pulumi.com/docs/iac/concepts/stacks/#create-stack
     if not re.fullmatch(r"[A-Za-z0-9_.-]{1,100}", stack):
         allowed = "use only letters, digits, dots, hyphens and underscores."
@@ -81,7 +81,10 @@ def job_name(program: Path) -> str:
 
 
 def ensure_own(stack: str) -> Path:
-    """Return the user's file, copying the committed one if it is missing; raise if unreadable."""
+    """Return the path of the user's file, which is copied from the committed file if missing.
+
+    Raises `CommandError` if the stack's settings can't be read.
+    """
     settings_of(stack)
     file = own(stack)
     if not file.exists():
@@ -141,7 +144,7 @@ def valid_settings(stack: str) -> "StackSettings":
 
 
 def settings_of(stack: str) -> Mapping[str, Any]:
-    """Return the settings under `config` in the user's file or, without one, the committed file."""
+    """Return the settings under `config` in the user's file, or else in the committed file."""
     check(stack)
     file = own(stack) if own(stack).exists() else template(stack)
     try:

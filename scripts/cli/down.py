@@ -35,7 +35,7 @@ def down(stack: str, keep: str = "") -> int:
     """Destroy the stack and what an interrupted `up` left behind, and check that nothing is left.
 
     If `keep` is set, the jobs' files are first copied to that directory. The user's
-    Pulumi.<stack>.yaml is kept. If there is nothing to destroy, that is a success.
+    Pulumi.<stack>.yaml is kept. Returns 0 if nothing is left, even if there was nothing to destroy.
     """
     with temporary_config(stack):
         cluster_of(stack)  # raise first if the file can't be read
@@ -66,7 +66,7 @@ def _keep_files(stack: str, keep: str) -> None:
         # `fetch` raises `CommandError` unless it copied all files, so that nothing is destroyed.
         fetch.fetch(stack, job, str(Path(keep, job)))
     if what:
-        copy = f" make down KEEP=DIRECTORY STACK={stack} copies files first." if jobs else ""
+        copy = f" `make down KEEP=DIRECTORY STACK={stack}` first copies the files." if jobs else ""
         echo(f"Removed with the stack: {what}.{'' if keep else copy}")
 
 
@@ -93,11 +93,11 @@ def _destroy_resources(cli: backend.Cli) -> int:
 
 
 def _remove_cluster(stack: str, what: str) -> int:
-    """Remove the stack's own cluster if it exists, even if it is not in the state."""
+    """Remove the stack's own cluster, even if it is not in the state; return 1 if that failed."""
     own, directory = _own_cluster(stack), _cluster_directory(stack)
     if own is not None and directory is not None:
         # Everything that a cluster uses on this machine is named after its directory.
-        what = what if directory.exists() else "what is left of the cluster in the deleted"
+        what = what if directory.exists() else "the rest of the cluster in the deleted directory"
         echo(f"Removing {what} {directory}.")
         why = raised(partial(own.remove, directory), RuntimeError, OSError, ToolMissing)
         if why is not None:
@@ -107,7 +107,7 @@ def _remove_cluster(stack: str, what: str) -> int:
 
 
 def _own_cluster(stack: str) -> OwnCluster | None:
-    """Return the kind of cluster that the stack creates on this machine, or None if it does not."""
+    """Return the kind of cluster that the stack creates on this machine, or None if it has none."""
     kind = CLUSTERS.get(str(cluster_of(stack).get("kind")))
     return None if kind is None else kind.own
 

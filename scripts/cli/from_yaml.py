@@ -22,7 +22,7 @@ _Dumper.add_implicit_resolver("tag:yaml.org,2002:float", _LIKE_A_NUMBER, None)
 
 
 def show(stack: str, file: str) -> int:
-    """Print `slipway:jobs` entries for a file's jobs and, on stderr, what could not be imported."""
+    """Print `slipway:jobs` entries for a file's jobs; list on stderr what could not be imported."""
     entries: dict[str, Entry] = {}
     for document in documents(file):
         metadata = document.get("metadata")
@@ -40,7 +40,7 @@ def show(stack: str, file: str) -> int:
     if not entries:
         raise CommandError(f"{file} does not contain a job that can be imported.")
     print(as_yaml({"config": {"slipway:jobs": entries}}), end="")
-    echo(f"Add it to slipway:jobs in {own(stack).name}, then: make preview STACK={stack}")
+    echo(f"Add this to slipway:jobs in {own(stack).name}, then run: make preview STACK={stack}")
     return 0
 
 
@@ -53,7 +53,7 @@ def documents(file: str) -> Iterator[Mapping[str, Any]]:
         contents = json.loads(json.dumps(parsed, default=str))
     except (OSError, yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())
-        raise CommandError(f"make import FILE={file}: it can't be read: {reason}.") from error
+        raise CommandError(f"make import FILE={file}: the file can't be read: {reason}.") from error
     if "{{" in text:
         raise CommandError(f"{file} is a Helm template; import the output of `helm template`.")
     for document in contents:

@@ -24,8 +24,8 @@ def init(
 ) -> int:
     """Write a stack's file; return 0. In a terminal, prompt for each argument that is None.
 
-    If they are missing, also write the program and, with `build`, a Dockerfile. Existing files are
-    never changed. Raises `CommandError` if the stack has a file or still exists.
+    Also write the program and, with `build`, a Dockerfile, if these do not exist. Existing files
+    are never changed. Raises `CommandError` if the stack has a file or still exists.
     """
     require_name(stack)
     file = own(stack)

@@ -45,7 +45,7 @@ def merge(stack: str) -> int:
 
 
 def own() -> Path:
-    """Return the file that kubectl reads first: from $KUBECONFIG, or else ~/.kube/config."""
+    """Return the file that kubectl reads first: the first in $KUBECONFIG, or ~/.kube/config."""
     listed = [each for each in os.environ.get("KUBECONFIG", "").split(os.pathsep) if each]
     return Path(listed[0]) if listed else Path.home() / ".kube" / "config"
 
@@ -63,7 +63,7 @@ def named(kubeconfig: str, name: str) -> str:
 
 @contextmanager
 def kubectl(kubeconfig: str) -> Iterator[Sequence[str]]:
-    """Yield the kubectl command for a cluster; its files are deleted after the `with` block."""
+    """Yield kubectl's command line for a cluster; its files are deleted after the `with` block."""
     with tempfile.TemporaryDirectory(prefix="slipway-kubectl-") as directory:
         file = Path(directory, "config")
         files.write(file, kubeconfig, mode=0o600)

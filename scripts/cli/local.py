@@ -44,7 +44,7 @@ _DIFFERS = (
 
 
 def run_job(stack: str, job: str, python: str = "") -> int:
-    """Run a job in a stack's file on this machine; return 0 if it succeeded and met its limits."""
+    """Run one of a stack's jobs on this machine; return 0 if it succeeded and met its limits."""
     section = settings_of(stack).get(_KEY)
     jobs = section if isinstance(section, dict) else {}
     if job not in jobs:
@@ -108,7 +108,7 @@ def _train(job: TrainingJob, script: Script, python: str, kept: Run, checkpoints
         printer.out.flush()
 
     ranks = counted(topology.world_size, "rank")
-    echo(f"{job.name}: {ranks} on this machine, in {python}. {_DIFFERS}")
+    echo(f"{job.name}: {ranks} on this machine, with {python}. {_DIFFERS}")
     result = LocalRun(job, script, python, kept, checkpoints, show, echo).to_the_end()
     write(kept.directory / "result.json", json.dumps(result.as_map(), indent=2), mode=0o600)
     bounds = {"job": job.name, **limits(job), "drill": None}

@@ -52,7 +52,7 @@ def _project(place: Path) -> dict[str, Any]:
 
 
 def arguments(folder: Path | None = None) -> list[str]:
-    """Return the CLI options that select the project; none if `folder` is a different project."""
+    """Return the CLI options that select the project, or [] if `folder` is not this project's."""
     place = directory()
     is_others = folder is not None and folder.resolve() != project_dir().resolve()
     return [] if is_others or place == CHECKOUT else ["--cwd", str(place)]

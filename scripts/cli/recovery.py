@@ -27,7 +27,7 @@ from scripts.cli.config import own
 from scripts.cli.terminal import CommandError, echo
 
 _WRITING_SECONDS = 2.0
-"""Seconds that writing a file may take; if it is still incomplete then, it was abandoned."""
+"""Seconds that writing a file may take; a file that is incomplete for longer was abandoned."""
 _DAY = 24 * 3600.0
 _LANGUAGE_HOST = "pulumi-language-python"
 _WAYS = (
@@ -61,7 +61,10 @@ def alone(stack: str, *, waits: bool = False) -> ExitStack:
 
 
 def recover(cli: backend.Cli) -> None:
-    """Clean up a stack, which need not exist, before a command; raise if the stack is in use."""
+    """Clean up what interrupted commands left behind in a stack, which need not exist.
+
+    Raises `CommandError` if the stack is in use or can't be decrypted.
+    """
     repair_files(cli.stack)
     locks = backend.locks(cli.stack)
     for lock in locks.values():
@@ -160,7 +163,7 @@ def _is_complete(file: Path) -> bool:
 
 
 def end_orphans(checkout: Path) -> list[int]:
-    """Stop orphaned language hosts in `checkout`, which by themselves may run for 5 minutes."""
+    """Stop orphaned language hosts, which could run for 5 more minutes, and return their PIDs."""
     pids = orphans(checkout)
     for pid in pids:
         with suppress(ProcessLookupError):  # it has exited
@@ -169,7 +172,7 @@ def end_orphans(checkout: Path) -> list[int]:
 
 
 def orphans(checkout: Path) -> list[int]:
-    """Return the PIDs of language hosts in `checkout` whose engine is gone; [] without /proc."""
+    """Return the PIDs of language hosts in `checkout` whose engine has exited; [] on macOS."""
     hosts = {
         int(place.name): _process(place.name).get("PPid", "0")
         for place in Path("/proc").glob("[0-9]*")

@@ -23,7 +23,7 @@ class JobState:
     inputs: Mapping[str, Any]  # the run's inputs, as last declared
     result: RunResult | None = None  # of the last finished run, if any
     operation: str | None = None
-    """The pending operation in a running or interrupted update: `creating`, `replacing`."""
+    """The run's pending operation in a running or interrupted update, such as `creating`."""
     gate: Mapping[str, Any] | None = None  # the gate's inputs, if a result has passed it
 
     @property
@@ -89,9 +89,9 @@ class StackState:
 def read_state(stack: str, *, secrets: bool = False, logs_of: str | None = None) -> StackState:
     """Return the stack's state, empty if there is no stack; `secrets` includes the kubeconfig.
 
-    Detached runs that have finished since the last `up` are included with their results. If
-    `logs_of` is a job, or "" for all jobs, the records of runs that another machine waited for are
-    fetched.
+    Detached runs that have finished since the last `up` are included with their results. If another
+    machine waited for a run of the job `logs_of`, or of any job if that is "", the run's records
+    are fetched.
     """
     state = StackState.from_export(exported(stack))
     due = [

@@ -19,7 +19,7 @@ _PAUSE_SECONDS = 0.5
 
 
 def show(stack: str, job: str, port: int) -> int:
-    """Print where runs are tracked; if that is in the cluster, forward `port` to it; return 0."""
+    """Print where runs are tracked, and forward `port` to a server in the cluster; return 0."""
     settings = _settings(stack)
     state = read_state(stack, secrets=settings.is_installed)
     if job:
@@ -30,7 +30,7 @@ def show(stack: str, job: str, port: int) -> int:
         print(as_typed(elsewhere(settings, stack, job, page)))
         return 0
     if state.kubeconfig is None or state.namespace is None:
-        raise CommandError(f"Stack {stack} has no server yet; `make up STACK={stack}` installs it.")
+        raise CommandError(f"Stack {stack} has no MLflow yet; `make up STACK={stack}` installs it.")
     with kubectl(state.kubeconfig) as command:
         line = [*command, f"--namespace={state.namespace}"]
         text, again = announcement(stack, job, page, port), f"make ui STACK={stack}"

@@ -59,7 +59,7 @@ def install(packages: Sequence[str], steps: Steps) -> str | None:
 
 @contextmanager
 def services_stay_down(policy: Path) -> Iterator[None]:
-    """Stop packages from starting services in the `with` block, unless a policy already exists."""
+    """Stop packages from starting services in the `with` block, unless the user set a policy."""
     # A policy that a killed setup run left behind has no effect, and is removed, too.
     ours = not policy.exists() or policy.read_text().startswith(_OURS)
     if ours:

@@ -58,7 +58,7 @@ def build(module: GoModule, tools: Sequence[Tool], steps: Steps) -> Results:
         built = _compile(go, module, [name for name in names if name in module.packages], steps)
         copied = {name: _copy(go, module, name) for name in names if name in module.copies}
     except (StepFailed, OSError, CommandFailed) as error:
-        remedy = "Check that log, then run `make setup` again, which continues from there."
+        remedy = "Fix the cause, then run `make setup` again; tools that are ready are kept."
         return {tool.name: Problem(tool.name, str(error), remedy) for tool in tools}
     entries = {}
     for tool in tools:

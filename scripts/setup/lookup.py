@@ -17,7 +17,7 @@ _SECONDS = 20
 
 
 def find(tool: Tool, entries: Entries, origin: str = "on PATH") -> Entry | Problem:
-    """Find a tool; `entries` are the tools found so far, as some must be next to another tool."""
+    """Find a tool. `entries` lists the tools found so far, since some belong to another tool."""
     if tool.directories:
         return _find_directory(tool)
     if tool.beside is not None:

@@ -19,7 +19,7 @@ def provide(stack: str, *, brief: bool = False, preview: bool = False) -> int:
     """Provide a stack's tools; return 0 if all are ready, or else print what is missing.
 
     With `brief`, print nothing if nothing was missing; with `preview`, build no tools that only
-    `up` needs. Raises `CommandError`, or `OSError` and `SubprocessError` from setup.
+    `up` needs. Raises `CommandError`, `OSError` or `SubprocessError`.
     """
     source = os.environ.get("SOURCE") or "release"
     if source not in {"release", "build"}:

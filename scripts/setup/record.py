@@ -74,7 +74,7 @@ def save(entries: Entries) -> None:
 
 
 def checksums() -> dict[str, str]:
-    """Return the checksums of the releases used so far, by URL; they must never change."""
+    """Return the checksums of the releases used so far, by URL; a checksum must never change."""
     return dict(_document().get("checksums", {}))
 
 
@@ -85,7 +85,7 @@ def trust(address: str, checksum: str) -> None:
 
 
 def unchanged(entries: Entries, tools: tuple[Tool, ...], *, build: bool = False) -> Entries:
-    """Return the tools that need not be provided again; with `build`, without releases."""
+    """Return the tools that need not be provided again; with `build`, no tools from releases."""
     return {
         tool.name: entry
         for tool in tools

@@ -33,7 +33,7 @@ class Refused(Exception):
 
 
 class File(NamedTuple):
-    """A release's file: an archive with a tool at `member` or, if that is None, the tool itself."""
+    """A release's file: an archive with a tool at `member` or, if it is None, the tool itself."""
 
     address: str
     checksums: str
@@ -57,7 +57,7 @@ def fetch(tools: Sequence[Tool], steps: Steps) -> Entries:
         try:
             entries |= future.result()
         except Refused as why:
-            built = "" if files[file][0].module is None else " It will be built instead."
+            built = "" if files[file][0].module is None else " Building from source instead."
             refused.setdefault(f"{why}.{built}", {})[file.host] = None
     for reason, sites in refused.items():
         steps.console.print(f"No release from {', '.join(sites)}: {reason}", markup=False)

@@ -90,8 +90,8 @@ def resolve(
 ) -> tuple[Entries, list[Problem]]:
     """Find, install, download or build the tools, and record each; `build` skips downloads.
 
-    Returns the tools that are ready and problems with the rest, but only prints a problem with a
-    tool that only `up` needs. With `preview`, no such tool is built.
+    Returns the tools that are ready and the problems with the others. If a tool is needed only by
+    `up`, its problem is printed instead of returned and, with `preview`, it is not built.
     """
     with Steps(console) as steps:
         resolver = _Resolver(tools, steps, build=build)

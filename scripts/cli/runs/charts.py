@@ -31,7 +31,7 @@ class Chart:
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     choices: Sequence[str] = ()
-    """The ranks that can be added to the chart, one at a time: the last traces, in this order."""
+    """Names of ranks that can be added to the chart one at a time: the last traces of `data`."""
     notes: Sequence[str] = ()
 
 
@@ -56,7 +56,7 @@ def timeline(entries: Sequence[Mapping[str, str]]) -> Chart:
         texts = [escape(f"{each['about']}: {each['text']}"[:300]) for each in mine]
         times = [each["time"] for each in mine]
         data.append({"name": kind, "x": times, "y": [kind] * len(mine), "text": texts})
-    columns = ("time (UTC)", "what", "of", "message")
+    columns = ("time (UTC)", "event", "subject", "message")
     rows = [(each["time"], each["kind"], each["about"], each["text"]) for each in entries]
     return Chart("Timeline", "event", ("time (UTC)", ""), data, columns, rows)
 
@@ -106,7 +106,7 @@ def _phases(epochs: Sequence[Mapping[str, Any]]) -> Chart:
     ]
     notes = ["Mean over all ranks; backward includes waiting for other ranks' gradients."]
     if len(shown) < len(epochs):
-        notes.append(f"Only the last {len(shown)} epochs.")
+        notes.append(f"Only the last {len(shown)} epochs are shown.")
     title, columns = "Phases of a step, by epoch", ["epoch", *names]
     return Chart(title, "bar", ("", "seconds"), data, columns, rows, notes=notes)
 

@@ -26,7 +26,7 @@ from scripts.cli.terminal import CommandError
 
 _FETCH_SECONDS = 60.0
 _ANSWER_SECONDS = 5.0
-"""Time limit for retries if a cluster is not responding; short, as logs may be archived."""
+"""Time limit for retries if a cluster is not responding; short, as logs may be in the archive."""
 _POLL_SECONDS = 1.0
 
 
@@ -90,7 +90,7 @@ def _show(target: Target, api: JobApi, printer: Printer, kept: Archive, *, follo
 def find(
     stack: str, state: StackState, job: str, rank: int | None, declared_jobs: Collection[str] = ()
 ) -> Target:
-    """Return where to find a job's logs, for all of its ranks or one (if elastic, a worker)."""
+    """Return where to find the logs of a job's ranks or of one `rank` (a worker if elastic)."""
     kept = archive.of_job(stack, job).runs() if job else []
     declared, api = state.jobs.get(job), None
     namespace = state.namespace if declared is None else declared.namespace

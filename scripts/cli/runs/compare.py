@@ -38,7 +38,7 @@ class Comparison:
 
 
 def compare(stack: str, job: str, other: str) -> int:
-    """Print the comparison of a job's latest run with `other`, by default several; return 0."""
+    """Print how a job's latest run compares with the run `other` ("" for several); return 0."""
     jobs = read_state(stack, logs_of=job).jobs
     require_job(stack, job, jobs)
     state = jobs[job]
@@ -59,7 +59,10 @@ def compare(stack: str, job: str, other: str) -> int:
 
 
 def of_job(stack: str, job: JobState, other: str = "") -> Comparison | None:
-    """Compare a job's latest run with `other`, by default several; None if no run has finished."""
+    """Return a comparison of a job's latest finished run, or None if no run has finished.
+
+    `other` is the ID of the run to compare with, or "" for the baseline and the last few runs.
+    """
     ended = [record for record in remembered(stack, job) if record.result is not None]
     if not ended:
         return None
@@ -79,7 +82,10 @@ def of_job(stack: str, job: JobState, other: str = "") -> Comparison | None:
 
 
 def with_limits(state: JobState, declared: Sequence[TrainingJob]) -> JobState:
-    """Return a job, its declared limits as its gate: the state does not contain failed gates."""
+    """Return a job with its declared limits as its gate if the gate failed.
+
+    The state does not contain failed gates.
+    """
     gate = next((limits(job) for job in declared if job.name == state.name), None)
     return state if state.gate is not None or gate is None else replace(state, gate=gate)
 
@@ -96,7 +102,7 @@ def remembered(stack: str, job: JobState) -> list[Record]:
 
 
 def baseline(job: str) -> tuple[str, Record] | None:
-    """Return a job's baseline and a description of the machine that measured it, or None."""
+    """Return the machine and the run of a job's baseline, or None if the job has no baseline."""
     file = CHECKOUT / "jobs" / "baselines" / f"{job}.json"
     if not file.exists():
         return None
@@ -107,7 +113,7 @@ def baseline(job: str) -> tuple[str, Record] | None:
 
 
 def compared(mine: Record, others: Mapping[str, Record], require: Mapping[str, Any]) -> Comparison:
-    """Compare a run's metrics with those of other runs; `require` contains its gate's limits."""
+    """Compare a run's metrics with other runs' metrics; `require` contains the gate's limits."""
     everyone = (mine, *others.values())
     reached = [[epoch["accuracy"] for epoch in r.epochs if "accuracy" in epoch] for r in everyone]
     # The highest accuracy that all the runs reached.
@@ -120,7 +126,7 @@ def compared(mine: Record, others: Mapping[str, Record], require: Mapping[str, A
         rows.append([name, _shown(own.get(name)), *beside])
     notes = [note for name, each in others.items() if (note := _differs(name, mine, each))]
     legend = [_LEGEND] if others else []
-    return Comparison(["figure", mine.run_id, *others], rows, [*legend, *notes])
+    return Comparison(["metric", mine.run_id, *others], rows, [*legend, *notes])
 
 
 def _figures(record: Record, target: float | None) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""`make wait JOB=…`, and results of detached runs, which a pod in the cluster waits for."""
+"""`make wait JOB=…`, and the results of detached runs, which pods in the cluster watch."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -35,7 +35,7 @@ class _Lines(Silence):
 
 
 def wait(stack: str, job: str) -> int:
-    """Follow a run until it finishes, and print its result; return 1 if it or its gate failed."""
+    """Follow a run until it finishes, and print its result; return 1 if the run or gate failed."""
     state = read_state(stack, secrets=True)
     require_job(stack, job, state.jobs)
     job_state = state.jobs[job]
@@ -44,12 +44,12 @@ def wait(stack: str, job: str) -> int:
         try:
             if ledger is None or ledger.known() is None:
                 raise CommandError(
-                    f"Job {job} is not detached. Use `make up STACK={stack}` to wait for its run, "
-                    f"or `make logs JOB={job} STACK={stack}` to follow it."
+                    f"The run of job {job} is not detached. To wait for it, use `make up "
+                    f"STACK={stack}`; to follow it, use `make logs JOB={job} STACK={stack}`."
                 )
             ledger.follow(_Lines(), archive.of_job(stack, job), to_the_end=True)
         except REQUEST_ERRORS as error:
-            raise CommandError(f"No access to {stack}'s cluster: {api_message(error)}") from error
+            raise CommandError(f"{stack}'s cluster can't be used: {api_message(error)}") from error
         except InterruptedWait as error:
             raise CommandError(str(error)) from error
     return results.summarize(stack, 0, job)

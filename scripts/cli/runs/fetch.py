@@ -34,7 +34,7 @@ Files = Mapping[str, Mapping[str, Any]]  # as in a result, by path
 
 @dataclass(frozen=True)
 class Received:
-    """The outcome for each of a run's files, given by its path relative to the run's folder."""
+    """The outcome of copying a run's files, each given by its path within the run's folder."""
 
     written: Sequence[str]
     present: Sequence[str]  # already existed
@@ -71,8 +71,8 @@ def fetch(stack: str, job: str, to: str = "", run: str | None = None) -> int:
         raise CommandError(
             f"No files from {job}'s last run were kept. The job's program must write them to "
             "SLIPWAY_OUTPUT_DIR (docs/files.md), or the job's `keep` must list them "
-            "(docs/start.md#keep-what-it-writes). If so, the log says why nothing was kept. "
-            f"`make rerun JOB={job} STACK={stack}` trains it again."
+            "(docs/start.md#keep-what-it-writes). If it does, its log says why nothing was kept. "
+            f"`make rerun JOB={job} STACK={stack}` trains the job again."
             f"{'' if result.succeeded else other}"
         )
     directory = Path(to or f"outputs/{job}/{run_id}")
@@ -115,7 +115,7 @@ def _require_place(directory: Path) -> None:
 
 def find(stack: str, state: StackState, job: str) -> tuple[JobState, RunResult]:
     """Return a job and its result, or raise if there is no such job, no cluster or no result."""
-    past = kept.gone(stack, state)
+    past = kept.former_jobs(stack, state)
     more = f" Former jobs whose files are kept: {', '.join(past)}." if past else ""
     require_job(stack, job, state.jobs if job not in past else past, more)
     if state.kubeconfig is None:
@@ -160,7 +160,7 @@ def _report(result: Received, directory: Path, job: str, stack: str) -> None:
 
 
 def receive(fetched: IO[bytes], to: Path, listed_files: Files) -> Received:
-    """Write the files in a tar archive to `to`, after comparing them with those the run recorded.
+    """Write a tar archive's files to `to`, except those whose checksums differ from the run's.
 
     Raises:
         CommandError: An existing file differs, or a name leads out of `to`. Nothing was written.

@@ -1,4 +1,4 @@
-"""`make stacks`, `make shell` and `make debug JOB=…`: look into a run's pods."""
+"""`make stacks`, `make shell` and `make debug JOB=…`: inspect the pods of a run."""
 
 import json
 import subprocess
@@ -27,7 +27,7 @@ if [ -e {PACKAGES}/slipway_trainer/agent/inside.py ]; then
 fi
 cd "$(readlink /proc/1/cwd)"; exec "$(command -v bash || echo sh)"
 """
-"""A script for any image with a shell; without Slipway's launcher, process 1 is the program."""
+"""Opens a shell in any image. If Slipway's launcher is missing, process 1 is the job's program."""
 _AT_ONCE, _DEBUGPY_PORT = 8, 5678
 _NO_LAUNCHER = (
     "The job's image may lack Slipway's launcher: base it on the trainer image "
@@ -37,7 +37,7 @@ _NO_LAUNCHER = (
 
 @dataclass(frozen=True)
 class _Pods:
-    """The selected replicas: each one's display name, and its pod if its program is running."""
+    """The selected replicas: their display names, and the pods whose programs are running."""
 
     names: Mapping[int, str]
     running: Mapping[int, str]
@@ -51,12 +51,12 @@ class _Pods:
     def stack(self, replica: int) -> tuple[bool, str]:
         """Return whether a replica's call stack could be read, and the stack or the reason."""
         if replica not in self.running:
-            return False, "It is not running."
+            return False, "The rank is not running."
         words = ("python3", "-m", "slipway_trainer.inside", "stacks")
         try:
             return True, process.run(*self.line(replica, *words)).rstrip()
         except process.CommandFailed as error:
-            return False, f"Its stack can't be read: {error}\n{_NO_LAUNCHER}"
+            return False, f"The call stack can't be read: {error}\n{_NO_LAUNCHER}"
 
 
 def stacks(stack: str, job: str, rank: int | None) -> int:
@@ -85,7 +85,7 @@ def debug(stack: str, job: str, port: int) -> int:
     require_job(stack, job, jobs)
     declared = jobs[job].declared
     if (rank := declared.get("debug")) is None:
-        raise CommandError(f"Job {job} does not set `debug`; to debug rank 0, add `debug: 0`.")
+        raise CommandError(f"Job {job} does not set `debug`; to debug rank 0, set `debug: 0`.")
     script = (project_dir() / declared.get("script", "")).resolve()
     folder = script.parent if script.is_file() else script
     entry = {

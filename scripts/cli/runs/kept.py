@@ -16,8 +16,11 @@ from scripts.cli.backend import rows
 from scripts.cli.state import JobState, StackState
 
 
-def gone(stack: str, state: StackState) -> dict[str, JobState]:
-    """Return jobs that were renamed or removed, with each one's last run on this machine."""
+def former_jobs(stack: str, state: StackState) -> dict[str, JobState]:
+    """Return the jobs that were removed from the stack or renamed, keyed by their former names.
+
+    Only jobs with a finished run that is recorded on this machine are included, with its result.
+    """
     # Their files are stored next to the other jobs'; any image with slipway_trainer can read them.
     others = [dict(each.inputs) for each in state.jobs.values()]
     image = state.trainer or next((each["image"] for each in others), "")
@@ -33,9 +36,9 @@ def gone(stack: str, state: StackState) -> dict[str, JobState]:
 
 
 def lost_with(stack: str, state: StackState, export: Mapping[str, Any]) -> tuple[list[str], str]:
-    """Return the jobs whose files are removed with a stack, and a text that lists all losses."""
+    """Return the jobs whose files are removed with a stack, and a summary of all that is lost."""
     sizes = dict[str, int]()
-    for name, job in {**gone(stack, state), **state.jobs}.items():
+    for name, job in {**former_jobs(stack, state), **state.jobs}.items():
         files = () if job.result is None else job.result.files.values()
         own = [each for each in files if job.kept and str(each["url"]).startswith(job.kept)]
         sizes |= {name: sum(each.get("bytes", 0) for each in own)} if own else {}

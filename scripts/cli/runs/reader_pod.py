@@ -35,7 +35,7 @@ class FetchError(Exception):
 
 
 def manifest(job: JobState, image: str) -> dict[str, Any]:
-    """Return the manifest of a pod that reads a job's files with slipway_trainer, in `image`."""
+    """Return the manifest of a pod that can read a job's files; `image` has slipway_trainer."""
     try:
         # Rank 0's template, since it mounts the volume that contains the files.
         submission = Submission.from_inputs(job.inputs)
@@ -103,7 +103,7 @@ def _require_running(api: ApiClient, request: Request) -> None:
 
 
 def output(kubeconfig: str, pod: Mapping[str, Any], command: Sequence[str], to: IO[bytes]) -> None:
-    """Write a command's output in a pod to a file, or raise an error with its last error line."""
+    """Run a command in a pod and write its output to a file; raise `FetchError` if it fails."""
     name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
     with kubectl(kubeconfig) as program:
         line = [*program, "exec", "--namespace", namespace, name, "--", *command]

@@ -46,7 +46,7 @@ def report(stack: str, job: str, to: str) -> int:
         write(file, page(stack, sections), mode=0o600)
     except OSError as error:
         reason = error.strerror or error
-        raise CommandError(f"{file} can't be written: {reason}. Choose another: TO=…") from error
+        raise CommandError(f"{file} can't be written: {reason}. Use another file: TO=…") from error
     echo(f"{file.resolve()}: open it in a browser.")
     return 0
 

@@ -63,7 +63,7 @@ class Series:
 
 
 def of_logs(run: Run, recorded: Sequence[Mapping[str, Any]] = ()) -> Series:
-    """Return what a run's ranks have reported in their logs; `recorded` has any known epochs."""
+    """Return the metrics in the logs of a run's ranks; `recorded` lists epochs already known."""
     series, logs = Series(epochs=recorded or epochs(run)), run.logs()
     tail = max(_LEAST_BYTES, _MOST_BYTES // max(1, len(logs)))
     readers: dict[tuple[int, int], _Rank] = {}
@@ -79,7 +79,7 @@ def of_logs(run: Run, recorded: Sequence[Mapping[str, Any]] = ()) -> Series:
 
 
 def of_record(recorded: Sequence[Mapping[str, Any]], histories: Mapping[str, Any]) -> Series:
-    """Return what was recorded about a run whose logs were deleted, by epoch."""
+    """Return the metrics that were recorded for each epoch of a run whose logs are deleted."""
     series = Series(epochs=recorded)
     for epoch in recorded:
         for name in ("loss", "accuracy", _RATE):
@@ -92,7 +92,7 @@ def of_record(recorded: Sequence[Mapping[str, Any]], histories: Mapping[str, Any
 
 @dataclass
 class _Rank:
-    """Adds the events from one rank, in their order, to a series."""
+    """Adds one rank's events to a series, in the order in which they were logged."""
 
     rank: int
     series: Series

@@ -128,7 +128,7 @@ def _ended(job: JobState, result: RunResult, declared: "TrainingJob | None") -> 
 
 
 def _not_run(jobs: Sequence["TrainingJob"], state: StackState) -> dict[str, str]:
-    """Return why jobs that depend on others did not run, keyed by job name."""
+    """Return the reasons why jobs that depend on other jobs did not run, keyed by job name."""
     if not jobs:
         return {}
     from jobs.plan import not_run  # noqa: PLC0415 - it takes a second
@@ -143,8 +143,8 @@ def show(stack: str, job: str, format: Format) -> int:  # noqa: A002 - as the co
     """Print the results of all jobs in a stack, or all details about `job`; return 0."""
     if not exists(stack):
         raise CommandError(
-            f"Stack {stack} is not up; `make down` removes all results. `make up STACK={stack}` "
-            "creates it and trains its jobs."
+            f"Stack {stack} is not up, so it has no results; `make down` removes them. "
+            f"`make up STACK={stack}` creates the stack and trains its jobs."
         )
     results, skipped = _read(stack)
     print_results(stack, results, skipped, job, format)
@@ -202,7 +202,7 @@ def print_results(
                 as_typed(f"\n{left}; `make fetch JOB={job} STACK={stack}` copies and checks them")
             )
         if (result := results[job].result) is not None and result.tracking is not None:
-            print(as_typed(f"\nits page on the tracking server: `make ui JOB={job} STACK={stack}`"))
+            print(as_typed(f"\nthe run on the tracking server: `make ui JOB={job} STACK={stack}`"))
     else:
         _print_table(results)
         if any(map(_files, results.values())):
@@ -283,7 +283,7 @@ def _files(outcome: Outcome) -> str:
 
 
 def _document(outcome: Outcome) -> str:
-    """Return all details about a job: YAML, then as prose those that the YAML omits."""
+    """Return all details about a job: first as YAML, then as prose those that the YAML omits."""
     document, story = outcome.document, _story(outcome)
     for key in _IN_STORY:
         ((document["result"] or {}).get("failure") or {}).pop(key, None)

@@ -88,7 +88,7 @@ def test_nodes_without_gpus_in_time_fail_with_the_reasons(cluster: FakeApi) -> N
     with pytest.raises(TimeoutError) as caught:
         cuda(cluster, shown)
     text = str(caught.value)
-    assert "after 1.5 s of waiting for the cluster's GPUs: 0 of 1 nodes offer" in text
+    assert "after 1.5 s of waiting for the cluster's GPUs: 0 of 1 nodes have nvidia.com/gpu" in text
     assert "could not load NVML library" in text
     assert "AKS must install" in text
     assert "made-up" not in text, "the token is in the error"
@@ -126,7 +126,7 @@ def test_late_nodes_are_waited_for(cluster: FakeApi, monkeypatch: pytest.MonkeyP
 def test_a_node_with_fewer_gpus_than_it_should_have_is_warned_of(cluster: FakeApi) -> None:
     shown = Row()
     assert cuda(cluster, shown, pool=facts(replace(POOL, per_node=4)))["gpus"] == 1
-    assert shown.warnings == ["node gpu-1 offers 1 of its 4 x nvidia.com/gpu"]
+    assert shown.warnings == ["node gpu-1: only 1 of 4 x nvidia.com/gpu allocatable"]
 
 
 def test_ctrl_c_ends_the_wait_at_once(cluster: FakeApi) -> None:

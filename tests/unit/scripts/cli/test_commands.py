@@ -365,7 +365,8 @@ def test_down_removes_what_runs_of_a_cluster_whose_directory_was_deleted(
     monkeypatch.setattr("clusters.embedded.lifecycle.remove", gone.append)
     assert down.down("dev") == 0
     assert gone == [state_dir() / "clusters" / "dev"] * removed
-    said = f"Removing what is left of the cluster in the deleted {state_dir()}/clusters/dev."
+    place = f"{state_dir()}/clusters/dev"
+    said = f"Removing the rest of the cluster in the deleted directory {place}."
     assert (said in capsys.readouterr().err) == bool(removed)
 
 

@@ -21,8 +21,8 @@ def test_a_run_is_found_by_its_name() -> None:
 @pytest.mark.parametrize(
     ("export", "job", "words"),
     [
-        (EXPORT, "othre", ["'othre'", "Did you mean other?", "Its runs: mine, other."]),
-        (EXPORT, "", ["JOB=NAME", "Its runs: mine, other."]),
+        (EXPORT, "othre", ["'othre'", "Did you mean other?", "Jobs with a run: mine, other."]),
+        (EXPORT, "", ["JOB=NAME", "Jobs with a run: mine, other."]),
         ({}, "mine", ["has no runs yet", "make up STACK=dev"]),
     ],
 )

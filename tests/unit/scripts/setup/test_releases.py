@@ -125,7 +125,7 @@ def refusal() -> str:
     assert not (cache_dir() / "bin" / "kubelet").exists()
     (line,) = [line for line in printed.splitlines() if line.startswith("No release")]
     assert line.startswith("No release from 127.0.0.1: ")
-    assert line.endswith(" It will be built instead.")
+    assert line.endswith(" Building from source instead.")
     return line
 
 
@@ -194,7 +194,7 @@ def test_a_checksum_that_changes_is_refused_ever_after(site: Site) -> None:
 def test_a_site_that_hangs_is_asked_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(releases, "_ANSWER_SECONDS", 0.5)
     site.hangs.set()
-    assert refusal() == "No release from 127.0.0.1: no response. It will be built instead."
+    assert refusal() == "No release from 127.0.0.1: no response. Building from source instead."
     assert set(site.asked) == {"/kubelet.sha256"}
 
 

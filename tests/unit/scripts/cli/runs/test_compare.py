@@ -116,8 +116,8 @@ def test_earlier_runs_are_compared_newest_first_and_one_by_its_id() -> None:
     for run_id in ("mine-20251231-000000-cccc", BEFORE, LATEST):
         remembered(run_id, {"state": "Succeeded", "accuracy": 0.9, "run_id": run_id})
     every = not_none(of_job("dev", job()))
-    assert every.columns == ["figure", LATEST, BEFORE, "mine-20251231-000000-cccc"]
-    assert not_none(of_job("dev", job(), BEFORE)).columns == ["figure", LATEST, BEFORE]
+    assert every.columns == ["metric", LATEST, BEFORE, "mine-20251231-000000-cccc"]
+    assert not_none(of_job("dev", job(), BEFORE)).columns == ["metric", LATEST, BEFORE]
     with pytest.raises(CommandError, match=f'did you mean "{BEFORE}"'):
         of_job("dev", job(), BEFORE[:-1])
 
@@ -131,7 +131,7 @@ def test_a_run_that_another_machine_waited_for_is_what_the_state_has() -> None:
 def test_a_run_that_goes_on_is_not_compared_yet() -> None:
     remembered(BEFORE, {"state": "Failed", "run_id": BEFORE})
     remembered(LATEST, None)
-    assert not_none(of_job("dev", job())).columns == ["figure", BEFORE]
+    assert not_none(of_job("dev", job())).columns == ["metric", BEFORE]
 
 
 def test_every_baseline_is_of_a_demo_that_succeeded_with_its_machine_and_curve(root: Path) -> None:
@@ -150,5 +150,5 @@ def test_a_baseline_is_compared_first(monkeypatch: pytest.MonkeyPatch) -> None:
     remembered(LATEST, {"state": "Succeeded", "accuracy": 0.9})
     monkeypatch.setattr(compare, "baseline", lambda _: ("2 cores; 2026-11-25", record(accuracy=1)))
     found = not_none(of_job("dev", job()))
-    assert found.columns == ["figure", LATEST, BASELINE, BEFORE]
+    assert found.columns == ["metric", LATEST, BASELINE, BEFORE]
     assert found.notes[0] == "Baseline for mine, measured on 2 cores; 2026-11-25"

@@ -71,9 +71,10 @@ def test_each_rank_shows_where_it_stands_or_why_not(capsys: pytest.CaptureFixtur
     shown = capsys.readouterr().out
     assert "--- rank 0 (mine-master-0)\nstands in train\n" in shown
     assert "--- rank 1 (mine-worker-0)\nstands in train\n" in shown
-    assert re.search(r"--- rank 2 \(mine-worker-1\)\nIts stack can't be read: .*No module", shown)
+    unread = r"--- rank 2 \(mine-worker-1\)\nThe call stack can't be read: .*No module"
+    assert re.search(unread, shown)
     assert "add py-spy to it" in shown
-    assert "--- rank 3\nIt is not running.\n" in shown
+    assert "--- rank 3\nThe rank is not running.\n" in shown
     assert inside.stacks("mine", "mine", 1) == 0
 
 

@@ -23,7 +23,7 @@ LATER = "mine-20260109-000000-ffff"
 
 
 def test_every_run_is_named_with_what_trained_it_newest_first() -> None:
-    table = made_page.usual().partition("<h3>What trained it</h3>")[2].partition("</table>")[0]
+    table = made_page.usual().partition("<h3>Recorded runs</h3>")[2].partition("</table>")[0]
     rows = [re.findall("<td.*?>(.*?)</td>", row) for row in table.split("<tr>")[2:]]
     assert [row[0] for row in rows] == [RUN, made_page.EARLIER]
     settings = '{"name": "mine", "script": "train.py", "epochs": 2, "workers": 1}'

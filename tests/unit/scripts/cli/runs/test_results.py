@@ -182,7 +182,8 @@ def test_what_is_not_there_is_named_with_what_is(asked_for: str, message: str) -
 
 
 def test_results_without_a_stack_fail() -> None:
-    with pytest.raises(CommandError, match="Stack dev is not up; `make down` removes all results"):
+    said = "Stack dev is not up, so it has no results; `make down` removes them"
+    with pytest.raises(CommandError, match=said):
         results.show("dev", "", "text")
 
 

@@ -87,7 +87,7 @@ def describe(node: Mapping[str, Any]) -> str:
     if "enum" in node:
         return f"one of {', '.join(map(str, node['enum']))}"
     if "properties" in node:
-        return f"a map of {', '.join(node['properties'])}"
+        return f"a map with the keys {', '.join(node['properties'])}"
     return _NOUNS.get(str(node.get("type")), "") + _limits(node)
 
 

@@ -54,7 +54,8 @@ def test_the_end_of_the_wait_says_what_was_seen_and_what_to_do(api: FakeApi) -> 
     with pytest.raises(TimeoutError) as end:
         AccessHandler().create(inputs(api.kubeconfig), Row())
     assert str(end.value) == (
-        "after 2 s of waiting for the cluster azure: the API server responded: who are you?\n"
+        "timed out after 2 s of waiting for the cluster azure: the API server responded: "
+        "who are you?\n"
         "what to do: log in"
     )
 

@@ -88,7 +88,7 @@ def test_nodes_without_gpus_in_time_fail_with_the_reasons(cluster: FakeApi) -> N
     with pytest.raises(TimeoutError) as caught:
         cuda(cluster, shown)
     text = str(caught.value)
-    assert "after 1.5 s of waiting for the cluster's GPUs: 0 of 1 nodes offer" in text
+    assert "timed out after 1.5 s of waiting for the cluster's GPUs: 0 of 1 nodes offer" in text
     assert "could not load NVML library" in text
     assert "AKS must install" in text
     assert "made-up" not in text, "the token is in the error"

@@ -23,7 +23,7 @@ _FACTS = read(Path(__file__).with_name("cloud_reports.yaml"))
 
 @dataclass(frozen=True)
 class Growth:
-    """The autoscaler's message about a pending pod; `coming` is true if it is adding a node."""
+    """The autoscaler's message on a pending pod; `coming` is true if a node is being added."""
 
     coming: bool
     text: str
@@ -108,4 +108,4 @@ def as_input(policy: RefusedPulls | None) -> dict[str, Any]:
 
 
 AZURE_LATE_ROLES = RefusedPulls(**_FACTS["azure_late_roles"])
-"""The policy for AKS, where the nodes' role to pull images may take ten minutes to apply."""
+"""The policy for AKS, where the role to pull images can take ten minutes to take effect."""

@@ -123,8 +123,8 @@ class OwnCluster:
     Args:
         type: The resource's type.
         handler: The resource's `core.handler.Handler`.
-        notes: The folder in the state directory with a directory for each cluster. A cluster's
-            directory exists from before its creation until after its deletion.
+        notes: The folder in the state directory that contains a directory for each cluster. That
+            directory is created before the cluster and deleted after it.
         remove: Removes the cluster that a directory belongs to, in any state, and the directory.
     """
 
@@ -156,7 +156,7 @@ class Kind:
         capacity: Returns the cluster's capacity for jobs, or None if it is not known in advance.
         own: The cluster as a stack resource, or None for existing clusters and cloud clusters.
         image_targets: Factories for this kind's `images.targets.target.Target`s, keyed by the
-            `kind` in `Cluster.image_target`; its other keys are their arguments.
+            `kind` in `Cluster.image_target`; the other keys there are a factory's arguments.
         handlers: Handlers for this kind's other resources, keyed by their types.
         tools: Names in `scripts.setup` of tools that setup must provide in addition to those that
             every stack needs.

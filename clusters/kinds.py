@@ -50,7 +50,7 @@ def default_name(kind: str, section: Mapping[str, Any], stack: str) -> str:
 def read_cluster(
     section: Mapping[str, Any], key: str, stack: str
 ) -> ClusterSettings | list[Problem]:
-    """Return the cluster settings in a stack's map at `key`, or all problems with them."""
+    """Return the cluster settings from `section`, the map at `key`, or all problems with them."""
     from core.validation import check  # noqa: PLC0415 - slow, and `CLUSTERS` does not need it
 
     named = {name: value for name, value in section.items() if name != "kind"}

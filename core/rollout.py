@@ -38,7 +38,7 @@ class Rollout:
             raise NotYet(f"{ready} of {replicas} pods of Deployment {self} are ready")
 
     def explain(self) -> str:
-        """Describe the Deployment's conditions and its pods' states, logs and events, line by line."""
+        """Describe the Deployment's conditions, and its pods' states, logs and latest events."""
         try:
             deployment = self._read()
             labels = deployment["spec"]["selector"]["matchLabels"]

@@ -107,7 +107,7 @@ def test_a_failed_scale_up_is_reported_with_its_cause(cluster: FakeApi) -> None:
     map_ = {"metadata": {"name": "cluster-autoscaler-status"}, "data": {"status": ""}}
     cluster.says("GET", f"{system}/configmaps/cluster-autoscaler-status", map_)
     cluster.says("GET", f"{system}/events", {"items": [about]})
-    with pytest.raises(TimeoutError, match="least of all spot ones"):
+    with pytest.raises(TimeoutError, match="spot machines run out first"):
         cuda(cluster)
 
 

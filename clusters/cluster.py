@@ -113,7 +113,7 @@ class Cluster:
 
 
 Remains = Mapping[str, Sequence[str]]
-"""What a stack left behind, keyed by a plural noun; each item ends with the removal command."""
+"""Items that a stack left behind, keyed by a plural noun; each ends with its removal command."""
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ class Admins:
 
     @property
     def by_kind(self) -> dict[Principal, tuple[str, ...]]:
-        """The administrators' object IDs, by principal type in Azure."""
+        """The administrators' object IDs, keyed by Azure's principal type."""
         return {
             "Group": self.groups,
             "User": self.users,
@@ -130,8 +130,8 @@ class Network:
         for (one, outer), (other, inner) in combinations(fitting.items(), 2):
             if (one, other) == ("addresses", "nodes"):
                 if not inner.subnet_of(outer):
-                    text = f"{inner} is not within {outer}"
+                    text = f"{inner} is not within {outer}, the range in addresses"
                     yield contradiction(("network", "nodes"), text, "network.addresses")
             elif one != "nodes" and inner.overlaps(outer):
-                text = f"{inner} overlaps {one}, {outer}"
+                text = f"{inner} overlaps `{one}`, {outer}; choose another range"
                 yield contradiction(("network", other), text, f"network.{one}")

@@ -33,7 +33,7 @@ def storage_account(
 ) -> tuple[storage.StorageAccount, Mapping[str, storage.BlobContainer]]:
     """Declare the storage account and its containers, and return both.
 
-    Only the nodes and the ranges that can reach the API server have access.
+    Only the nodes, and the address ranges that can reach the API server, have access.
     """
     account = storage.StorageAccount(
         azure.cluster_name,
@@ -73,7 +73,7 @@ def storage_account(
 
 
 def diagnostic_logs(azure: AzureCluster, settings: Logs, **resources: Input[str]) -> None:
-    """Declare which logs to keep for the resource IDs `cluster`, `registry` and `blobs`."""
+    """Declare which logs to keep for the resources with the IDs in `resources`."""
     workspace = operationalinsights.Workspace(
         azure.cluster_name,
         workspace_name=f"slipway-{azure.cluster_name}",

@@ -169,7 +169,7 @@ class _Kubeconfig(pulumi.CustomResource):
 def _kubeconfig(
     azure: AzureCluster, settings: AzureStackSettings, instance: pulumi.CustomResource
 ) -> pulumi.Output[str]:
-    """Return the kubeconfig, which works only inside the cluster's network; see kubeconfig.py."""
+    """Return the kubeconfig from kubeconfig.py; it works only inside the cluster's network."""
     who = "Admin" if settings.admin_kubeconfig else "User"
     token = None
     if not pulumi.runtime.is_dry_run():  # a preview must not need a login

@@ -114,14 +114,14 @@ class AzureStackSettings(AzureSettings):
         """Yield settings that require internet access, and images that nodes can't pull."""
         # https://learn.microsoft.com/azure/azure-local/manage/disconnected-operations-aks
         if self.gpu is not None:
-            text = "does not work with disconnected, where AKS does not support GPUs; remove one"
+            text = "can't be combined with `disconnected`: AKS then lacks GPU support; remove one"
             yield contradiction(("gpu",), text, "disconnected")
         if self.entra is not None:
             text = "can't be combined with `disconnected`, as Entra is then unreachable; remove one"
             yield contradiction(("entra",), text, "disconnected")
         if not self.admin_kubeconfig:
             text = (
-                "must be true with disconnected: without Entra only the cluster's local "
+                "must be true if `disconnected` is set: without Entra, only the cluster's local "
                 "administrator has access"
             )
             yield contradiction(("adminKubeconfig",), text, "disconnected")

@@ -22,9 +22,9 @@ def older(layout: Layout) -> list[str]:
     if numbers(written[-1])[:2] > numbers(new)[:2] or numbers(written[0]) < numbers(OLDEST):
         raise RuntimeError(
             f"{layout.directory} contains data from Kubernetes {written[-1]}, but {new} accepts "
-            f"only data from {OLDEST} up to its own minor version. Nothing was changed: run `make "
-            "up` with the "
-            "version of Slipway that created the cluster, or `make down`, which deletes all data"
+            f"only data from {OLDEST} up to its own minor version. Nothing was changed: run "
+            "`make up` with the version of Slipway that created the cluster, or `make down`, which "
+            "deletes all data"
         )
     return written if numbers(written[0])[:2] < numbers(new)[:2] else []
 

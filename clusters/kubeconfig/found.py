@@ -71,7 +71,7 @@ def decide(
             raise _unfit(
                 requested,
                 "this stack installed the operator itself, and would remove it; set auto, or run "
-                "`make down`, and run `make up` after someone else has installed an operator",
+                "`make down`, and run `make up` once another party has installed an operator",
             )
         return None
     if found.serves and (found.deployed or found.judged is True):

@@ -1,4 +1,4 @@
-"""What a destroyed stack left behind in an existing cluster."""
+"""Find the objects that a destroyed stack left behind in an existing cluster."""
 
 from collections.abc import Mapping
 

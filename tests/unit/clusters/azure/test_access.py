@@ -43,7 +43,7 @@ def test_a_right_that_has_not_arrived_yet_is_waited_for(api: FakeApi) -> None:
     api.answers["POST", REVIEW] = lambda review: answer(review, allowed=next(answers))
     row = Row()
     assert AccessHandler().create(inputs(api.kubeconfig), row) == ("azure", {})
-    missing = "it responds, but this account is not allowed to create namespaces in it yet"
+    missing = "this account is not allowed to create namespaces in the cluster yet"
     assert row.said == [f"waiting for the cluster azure: {missing}"]
     asked = api.asked[-1][2]["spec"]["resourceAttributes"]
     assert asked == {"verb": "create", "resource": "namespaces"}
@@ -104,7 +104,13 @@ def test_ctrl_c_ends_the_wait(api: FakeApi) -> None:
     ("kind", "told"),
     [
         ("fixed", "the cluster will be replaced: pods 10.244.0.0/16 → 10.9.0.0/16. "),
-        ("left", "not changed in the existing cluster: pods 10.244.0.0/16 → 10.9.0.0/16. Do so"),
+        (
+            "left",
+            (
+                "these changes are not applied to the existing cluster: "
+                "pods 10.244.0.0/16 → 10.9.0.0/16. Do so"
+            ),
+        ),
     ],
 )
 def test_the_row_explains_what_a_change_does_to_the_cluster(kind: str, told: str) -> None:

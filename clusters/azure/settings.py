@@ -148,8 +148,8 @@ class AzureSettings(Consistent):
 
     Args:
         name: The cluster's name, from which other names are derived.
-        tenant: The subscription's Entra tenant, by default the login's. A login to a different
-            tenant is refused.
+        tenant: The subscription's Entra tenant; by default, that of the current login. A login to a
+            different tenant is refused.
         images: Prebuilt images that the nodes can pull.
         tags: Tags for all resources that support them, in addition to Slipway's.
         login: The kubelogin login method, used wherever the kubeconfig is used.

@@ -31,7 +31,7 @@ class ControlPlane:
     """The machines that run the API server.
 
     Args:
-        nodes: Number of machines; 3 or 5 machines tolerate the failure of one.
+        nodes: Number of machines; 3 tolerate the failure of one machine, and 5 the failure of two.
         size: Size of each machine.
         address: Static IP address for the API server, in the logical network but outside the
             network's pool; by default AKS chooses one.

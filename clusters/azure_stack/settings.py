@@ -60,10 +60,10 @@ class AzureStackSettings(AzureSettings):
 
     Args:
         subscription: The subscription of the Azure Local instance.
-        location: The Azure Local instance's region in Azure or, with `disconnected`, the region's
-            name in its own control plane.
+        location: The Azure region of the Azure Local instance; if `disconnected` is set, the
+            region's name in the instance's own control plane.
         resource_group: An existing group; by default `slipway-<name>` is created.
-        custom_location: The custom location of the Azure Local instance, created with it.
+        custom_location: The custom location that was created with the Azure Local instance.
         logical_network: The network for the cluster's machines: the ID of an existing one, or the
             properties of a new one.
         kubernetes_version: Kubernetes version; by default the newest that the instance supports.

@@ -48,7 +48,7 @@ def is_provided() -> bool:
 
 
 def directory() -> Path:
-    """Create the directory that contains podman's program, and return it for use on PATH."""
+    """Create the directory that contains podman's program, and return its path for use on PATH."""
     state = storage()
     packages = toolchain.path(TOOL)
     places = {
@@ -71,9 +71,9 @@ def engine() -> Engine:
 
 
 def choose(engines: Sequence[Engine], *, own: bool) -> Engine | None:
-    """Return the first working engine, or else Slipway's podman if `own` is set and it exists.
+    """Return the first working engine, or else Slipway's podman if `own` is set and podman exists.
 
-    If neither is available, return the first engine, which can report its problem, or None.
+    If neither is available, return the first engine, so that its problem is reported, or None.
     """
     working = next((each for each in engines if each.problem() is None), None)
     if working is None and own and is_provided():
@@ -124,7 +124,7 @@ def restore() -> None:
 
 
 def _rules() -> list[list[str]]:
-    """Return the firewall rules and chains of every podman as pairs of table and iptables line."""
+    """Return the firewall rules and chains from any podman, as pairs of table and iptables line."""
     if shutil.which("iptables") is None:
         return []
     lines = ((table, run("iptables", "--table", table, "--list-rules")) for table in _TABLES)

@@ -52,7 +52,7 @@ def get(api: client.ApiClient, path: str, **query: str) -> Any:
 
 
 def owner(api: client.ApiClient, namespace: str) -> str | None:
-    """Return the stack that created a namespace or, if unknown, the jobs' service account in it."""
+    """Return the stack that created a namespace or, if unknown, its service account for jobs."""
     stack = _made_by(get(api, f"/api/v1/namespaces/{namespace}"))
     return _account_made_by(api, namespace) if stack is None else stack
 
@@ -67,7 +67,7 @@ def _unreachable(choice: Choice, why: str) -> str:
     see = f"`{kubectl(choice.path, choice.context)} get --raw /version`"
     if "certificate verify failed" in why:
         return (
-            f"{choice.server} does not identify itself as that cluster: {why}. Its certificate was "
+            f"{choice.server} does not identify itself as the cluster: {why}. Its certificate was "
             "not issued by the kubeconfig's certificate-authority: check that the server is the "
             f"right one, and that no proxy is responding in its place: {see}"
         )

@@ -14,7 +14,7 @@ import yaml
 from core.manifests import read
 
 STATUS = "cluster-autoscaler-status"
-"""The ConfigMap with the autoscaler's status, to which the autoscaler's events refer."""
+"""The ConfigMap that contains the autoscaler's status, and to which its events refer."""
 NAMESPACE = "kube-system"
 _MADE, _NOT_MADE = "TriggeredScaleUp", "NotTriggerScaleUp"
 _FAILED = frozenset({"FailedToScaleUpGroup", "ScaleUpTimedOut"})
@@ -92,7 +92,7 @@ class RefusedPulls:
     advice: str
 
     def may_be_admitted(self, message: str) -> bool:
-        """Return whether the kubelet's message about a pull or its back-off matches the policy."""
+        """Return whether a pull with this message from the kubelet may be authorized later."""
         return re.search(self.pattern, message, re.DOTALL) is not None
 
     @classmethod

@@ -30,7 +30,7 @@ ONE_AT_A_TIME = "a volume of the default StorageClass can be used on only one of
 
 @dataclass(frozen=True)
 class JobIdentity:
-    """The jobs' identity in the cluster's cloud, for access to its services without a key."""
+    """The jobs' identity in the cluster's cloud, for keyless access to the cloud's services."""
 
     annotations: Mapping[str, pulumi.Input[str]]
     """Annotations for the jobs' service account."""

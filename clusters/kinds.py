@@ -36,7 +36,7 @@ class ClusterSettings:
 def default_name(kind: str, section: Mapping[str, Any], stack: str) -> str:
     """Return the default name for a cluster: the stack's name.
 
-    For a cluster on this machine, it includes the project's name, unless that is `slipway`.
+    A name for a cluster on this machine includes the project's name, unless that is `slipway`.
     """
     # A cluster with the tool's own default name, such as `kind`, might be the user's own.
     own, tools = CLUSTERS[kind].own, CLUSTERS[kind].tools

@@ -15,7 +15,7 @@ DEVICE_PLUGIN = (
     "nvcr.io/nvidia/k8s-device-plugin:v0.17.0"
     "@sha256:7089559ce6153018806857f5049085bae15b3bf6f1c8bd19d8b12f707d087dea"
 )
-"""NVIDIA's image, not tested by Slipway; the digest is from minikube's assets/addons.go."""
+"""The image of NVIDIA's device plugin, untested; its digest is from minikube's assets/addons.go."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class GpuPool:
 
 @dataclasses.dataclass(frozen=True, config=CONFIG)
 class NodePool:
-    """A pool of nodes for which costs are estimated by the hour.
+    """A pool of nodes whose hourly cost is estimated.
 
     Args:
         name: The pool's name.

@@ -12,7 +12,7 @@ from core.problem import Problem, located
 
 
 class Placeholder(Enum):
-    """A placeholder for a property's value."""
+    """A marker that stands in for a property's value."""
 
     UNKNOWN = auto()
     """The value is not known before the resource exists."""
@@ -72,7 +72,7 @@ class Handler(ABC):
         return self.drift(state, inputs, context)
 
     def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
-        """Return how the live object has drifted. Called only if no input changed. Default: []."""
+        """Return how the live object has drifted; called only if no input changed."""
         return []
 
     def preview(
@@ -96,11 +96,11 @@ class Handler(ABC):
         """
 
     def read(self, state: Properties, context: Context) -> Properties | None:
-        """Return the current outputs, or None if the resource is gone. Default: the state's."""
+        """Return the current outputs, by default from `state`, or None if the resource is gone."""
         return {name: state[name] for name in self.outputs}
 
     def update(self, state: Properties, inputs: Properties, context: Context) -> Properties:
-        """Update the resource in place and return its outputs. Default: `create`."""
+        """Update the resource in place and return its outputs. The default calls `create`."""
         return self.create(inputs, context)[1]
 
     def delete(self, state: Properties, context: Context) -> None:  # noqa: B027  # the default

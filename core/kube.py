@@ -32,7 +32,7 @@ Limit = float | tuple[float, float]
 
 _DELETE_UNREACHABLE = "PULUMI_K8S_DELETE_UNREACHABLE"
 """The environment variable that makes pulumi-kubernetes treat unreachable clusters as deleted."""
-IF_GONE = f"If it is gone for good, set {_DELETE_UNREACHABLE}=true"
+IF_GONE = f"If the cluster no longer exists, set {_DELETE_UNREACHABLE}=true"
 REQUEST_ERRORS = (ApiException, urllib3.exceptions.HTTPError)
 """Errors from a request that the API server rejected or did not respond to."""
 UNREACHABLE = (*REQUEST_ERRORS, OSError)

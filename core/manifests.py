@@ -46,7 +46,7 @@ def restricted_namespace(name: str) -> Manifest:
 
 
 def owned(kind: str, name: str, namespace: str) -> Manifest:
-    """Return the start of a manifest in the core API: version, kind and Slipway's metadata."""
+    """Return the common fields of a manifest in the core API: apiVersion, kind and metadata."""
     metadata = {"name": name, "namespace": namespace, "labels": dict(MANAGED_BY)}
     return {"apiVersion": "v1", "kind": kind, "metadata": metadata}
 
@@ -119,7 +119,7 @@ def unready(node: Mapping[str, Any]) -> str | None:
 
 
 def troubles(pod: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the state of each of a pod's containers that is not running."""
+    """Yield the state and message of each container in `pod` that is not running."""
     for status in (pod.get("status") or {}).get("containerStatuses") or []:
         for kind, state in status["state"].items():
             if kind != "running":

@@ -35,7 +35,7 @@ class Rollout:
         is_new = status.get("observedGeneration", 0) >= deployment["metadata"]["generation"]
         is_up = status.get("updatedReplicas", 0) == ready == replicas if self.own else ready > 0
         if not (is_new and is_up):
-            raise NotYet(f"{ready} of {replicas} pods of Deployment {self} are ready")
+            raise NotYet(f"{ready} of {replicas} pods in Deployment {self} are ready")
 
     def explain(self) -> str:
         """Describe the Deployment's conditions, and its pods' states, logs and latest events."""

@@ -38,7 +38,7 @@ class Schema:
         return sorted({name for each in self._variants() for name in each.get("properties", {})})
 
     def below(self, part: str | int) -> "Schema":
-        """Return the schema at a key or an index, which is empty if the key is unknown."""
+        """Return the schema at a key or an index; it is empty if the key is unknown."""
         for each in self._variants():
             inside = each.get("items") if isinstance(part, int) else _value_of(each, part)
             if isinstance(inside, Mapping):

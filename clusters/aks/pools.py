@@ -16,9 +16,9 @@ from core.fields import CONFIG
 from core.problem import Contradiction, contradiction, quote
 
 _SPOT = Taint("kubernetes.azure.com/scalesetpriority", "spot")
-"""https://learn.microsoft.com/azure/aks/spot-node-pool"""
+"""The taint that AKS sets on spot nodes: https://learn.microsoft.com/azure/aks/spot-node-pool"""
 _RESERVED = re.compile(r"(kubernetes\.azure\.com|([^/]+\.)?kubernetes\.io|slipway\.dev)/")
-"""https://learn.microsoft.com/azure/aks/use-labels#reserved-prefixes"""
+"""Matches reserved label keys: https://learn.microsoft.com/azure/aks/use-labels#reserved-prefixes"""
 _MAX_PRICE = "-1, or a number above 0 with at most 5 decimals"
 Zone = Annotated[str, Field(pattern="^[1-3]$", description='a zone of the region: "1", "2" or "3"')]
 Zones = Annotated[tuple[Zone, ...], DISTINCT]

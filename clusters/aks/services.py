@@ -120,7 +120,7 @@ def budget(azure: AzureCluster, settings: Budget, groups: Sequence[str]) -> None
 
 
 def _firewall(ranges: Sequence[str]) -> Iterator[str]:
-    """Yield the ranges for a storage firewall, with addresses in place of each /31 and /32."""
+    """Yield ranges for a storage firewall, which accepts a /31 or /32 only as single addresses."""
     # https://learn.microsoft.com/azure/storage/common/storage-network-security-limitations
     for each in ranges:
         network = IPv4Network(each)

@@ -1,4 +1,4 @@
-"""Facts about Azure sizes and names, from the YAML files here, and the limits on settings."""
+"""Facts about Azure VM sizes and names, from YAML files in this folder, and checks of settings."""
 
 import re
 from collections.abc import Iterator, Mapping

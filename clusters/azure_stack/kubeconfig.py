@@ -47,7 +47,7 @@ class KubeconfigHandler(Handler):
 
 
 def listed(inputs: Properties, context: Context) -> str:
-    """Return the first kubeconfig that Azure lists, or raise `Refused` or the errors of `until`."""
+    """Return the first kubeconfig that Azure lists. Raises `Refused`, or the errors of `until`."""
     path = f"{inputs['instance']}/{inputs['operation']}?api-version=2024-01-01"
     login = {"Authorization": f"Bearer {inputs['token']}"}
     status_url = ""

@@ -125,7 +125,7 @@ class ToolHandler(Handler):
 
     @classmethod
     def remove(cls, directory: Path) -> None:
-        """Delete the cluster that `directory` records, or raise if it might be a different one."""
+        """Delete the cluster that `directory` records; raise if it may be a different cluster."""
         tool = cls.tool({"name": directory.name})
         if tool.exists() and not tool.is_ours():
             raise RuntimeError(

@@ -22,7 +22,7 @@ from core.problem import raised
 from core.process import run
 
 TOOL = "podman-files"
-"""The name of the unpacked packages in the toolchain."""
+"""The toolchain's name for podman's unpacked packages."""
 TOOLS = (TOOL, "buildah", "runc", "iptables")
 """The tools that podman needs; buildah's package provides libraries and registry settings."""
 _PARAMETERS = {
@@ -33,7 +33,7 @@ _PARAMETERS = {
 _MODULES = Path("/lib/modules")
 """The directory that kind and minikube mount into the nodes, so it must exist."""
 _ENOUGH_INSTANCES = 1024
-"""Inotify instances for several nodes; the kernel's default is 128.
+"""The number of inotify instances that several nodes need; the kernel's default is 128.
 
 https://kind.sigs.k8s.io/docs/user/known-issues/
 """
@@ -82,7 +82,7 @@ def choose(engines: Sequence[Engine], *, own: bool) -> Engine | None:
 
 
 def prepare() -> None:
-    """Change the machine as the nodes require, after recording its original state once."""
+    """Configure the machine for podman's nodes, after recording the machine's original state."""
     files.private_directory(_note().parent)
     with files.locked(_note().with_suffix(".lock")):
         if not _note().exists():

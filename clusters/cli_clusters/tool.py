@@ -24,7 +24,7 @@ _ANSWER_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Tool(ABC):
-    """A command-line tool for one cluster; `inputs` are its resource's inputs, or only `name`."""
+    """A command-line tool for one cluster; `inputs` are the cluster resource's, or only `name`."""
 
     inputs: Mapping[str, Any]
 
@@ -99,7 +99,7 @@ class Tool(ABC):
 
     @abstractmethod
     def load(self, archive: Path, context: Context) -> None:
-        """Load an archive's images onto all nodes, or raise the errors of `core.process.run`."""
+        """Load an archive's images onto all nodes. Raises the same errors as `core.process.run`."""
 
     @abstractmethod
     def nodes(self) -> list[str]:

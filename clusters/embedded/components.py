@@ -29,7 +29,7 @@ class Component:
         name: Name of the program and its log.
         command: The program and its arguments.
         files: Contents of its configuration files, keyed by path; written before it starts.
-        reads: Credential files that it reads when it starts; a change restarts it.
+        reads: Credential files that the program reads when it starts; a change restarts it.
         calls_api: True if it is a client of the API server. Such a client starts after the API
             server, because it would retry a failed connection only after some seconds.
     """

@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def rules(statuses: list[Manifest]) -> str:
-    """Return nft commands that allow only unfinished pods, as other addresses may be reused."""
+    """Return nft commands that allow only unfinished pods; others' addresses may be reused."""
     live = [each for each in statuses if each.get("phase") not in {"Succeeded", "Failed"}]
     addresses = ", ".join(each["podIP"] for each in live if "podIP" in each)
     added = f"add element inet slipway jobs {{ {addresses} }}\n" if addresses else ""

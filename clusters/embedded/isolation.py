@@ -38,7 +38,7 @@ class Mount(NamedTuple):
 
 
 def hierarchies(mountinfo: bytes | None = None) -> list[Mount]:
-    """Return all cgroup hierarchies on this machine; `mountinfo` is as for `mounts`."""
+    """Return all cgroup hierarchies on this machine; `mountinfo` is passed to `mounts`."""
     return [each for each in mounts(mountinfo) if each.kind in {"cgroup", "cgroup2"}]
 
 

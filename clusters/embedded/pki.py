@@ -90,7 +90,7 @@ def problem(layout: Layout, request: Request) -> str | None:
     begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     # A start in the future means that the clock was ahead when it was created.
     if not begins <= datetime.now(UTC) <= ends - RENEW_BEFORE:
-        return f"valid from {begins:%Y-%m-%d} to {ends:%Y-%m-%d}"
+        return f"valid only from {begins:%Y-%m-%d} to {ends:%Y-%m-%d}"
     subject = x509.Name.from_rfc4514_string(request.subject)
     if certificate.subject != subject or _hosts(certificate) != set(request.hosts):
         return "issued for a different name or address"

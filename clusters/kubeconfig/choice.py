@@ -58,8 +58,8 @@ def choose(
 ) -> Choice:
     """Return a context, with the contents of the files that it refers to inlined.
 
-    The default for `path` is kubectl's, and for `context` the current context. `content`, if set,
-    replaces the file. A token file is not inlined, as it is rewritten before the token expires.
+    `path` defaults to kubectl's kubeconfig, and `context` to its current context. `content`, if
+    set, replaces the file. A token file is not inlined: it is rewritten before the token expires.
 
     Raises `Absent` if the file or context is missing, and `Unusable` if the context can't be used.
     """

@@ -1,4 +1,4 @@
-"""Kubeflow's training operator, restricted to PyTorchJobs in one namespace, or an existing one."""
+"""Kubeflow's training operator: an existing one, or one for PyTorchJobs in a single namespace."""
 
 from collections.abc import Sequence
 from dataclasses import asdict

@@ -47,7 +47,10 @@ def administrators(settings: AksSettings) -> Mapping[Principal, Sequence[str]]:
     except CommandFailed as error:
         if pulumi.runtime.is_dry_run():
             return {}  # `checks.before_update` has warned about it.
-        text = f"`admins` is not set, and your account, the default, can't be read: {error}"
+        text = (
+            "slipway:cluster.admins is not set, so you are the administrator, but your account "
+            f"can't be read: {error}"
+        )
         raise pulumi.RunError(text) from None
     return {kind: [who]}
 

@@ -44,7 +44,7 @@ def test_there_is_no_report_without_an_autoscaler() -> None:
 @pytest.mark.parametrize(
     ("words", "meant"),
     [
-        ("Operation results in exceeding quota limits of Core. Maximum allowed: 10", "quota:"),
+        ("Operation results in exceeding quota limits of Core. Maximum allowed: 10", "used up:"),
         ("Code=OverconstrainedAllocationRequest", "no machines of this size are available"),
         ("ZonalAllocationFailed: no capacity in zone 1", "no machines of this size are available"),
         ("SkuNotAvailable: Standard_NC4as_T4_v3", "no machines of this size are available"),

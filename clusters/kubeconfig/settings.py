@@ -51,8 +51,8 @@ class KubeconfigSettings(Consistent):
 
     Args:
         path: Path to the kubeconfig; by default $KUBECONFIG, or else ~/.kube/config.
-        kubeconfig: Content of a kubeconfig, as a string or a map; a secret. Set it instead of
-            `path` in a program that has just created the cluster.
+        kubeconfig: Content of a kubeconfig, as a string or a map. Set it instead of `path` in a
+            program that has just created the cluster. A secret.
         context: Context in the kubeconfig; by default the current one.
         namespace: Existing namespace for jobs; by default `slipway-jobs` is created.
         operator: Install the training operator (`install`), use an existing one (`existing`), or

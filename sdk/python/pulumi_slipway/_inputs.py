@@ -6651,7 +6651,7 @@ class KubeconfigClusterArgsDict(TypedDict):
     """
     kubeconfig: NotRequired[Any]
     """
-    Content of a kubeconfig, as a string or a map; a secret. Set it instead of `path` in a program that has just created the cluster.
+    Content of a kubeconfig, as a string or a map. Set it instead of `path` in a program that has just created the cluster. A secret.
 
     It takes the content of a kubeconfig, as a string or a map.
     """
@@ -6699,7 +6699,7 @@ class KubeconfigClusterArgs:
         :param pulumi.Input[_builtins.bool] disconnected: Set this if nodes can reach no registry other than `registry`.
         :param pulumi.Input['KubeconfigGpusArgs'] gpus: The GPU nodes; by default none.
         :param pulumi.Input['KubeconfigImagesArgs'] images: Prebuilt images.
-        :param Any kubeconfig: Content of a kubeconfig, as a string or a map; a secret. Set it instead of `path` in a program that has just created the cluster.
+        :param Any kubeconfig: Content of a kubeconfig, as a string or a map. Set it instead of `path` in a program that has just created the cluster. A secret.
                
                It takes the content of a kubeconfig, as a string or a map.
         :param pulumi.Input[_builtins.str] namespace: Existing namespace for jobs; by default `slipway-jobs` is created.
@@ -6799,7 +6799,7 @@ class KubeconfigClusterArgs:
     @pulumi.getter
     def kubeconfig(self) -> Optional[Any]:
         """
-        Content of a kubeconfig, as a string or a map; a secret. Set it instead of `path` in a program that has just created the cluster.
+        Content of a kubeconfig, as a string or a map. Set it instead of `path` in a program that has just created the cluster. A secret.
 
         It takes the content of a kubeconfig, as a string or a map.
         """

@@ -14,7 +14,7 @@ import yaml
 from core.manifests import read
 
 STATUS = "cluster-autoscaler-status"
-"""The ConfigMap with the autoscaler's status, to which the autoscaler's events refer."""
+"""The ConfigMap that contains the autoscaler's status, and to which its events refer."""
 NAMESPACE = "kube-system"
 _MADE, _NOT_MADE = "TriggeredScaleUp", "NotTriggerScaleUp"
 _FAILED = frozenset({"FailedToScaleUpGroup", "ScaleUpTimedOut"})
@@ -23,7 +23,7 @@ _FACTS = read(Path(__file__).with_name("cloud_reports.yaml"))
 
 @dataclass(frozen=True)
 class Growth:
-    """The autoscaler's message about a pending pod; `coming` is true if it is adding a node."""
+    """The autoscaler's message on a pending pod; `coming` is true if a node is being added."""
 
     coming: bool
     text: str
@@ -92,7 +92,7 @@ class RefusedPulls:
     advice: str
 
     def may_be_admitted(self, message: str) -> bool:
-        """Return whether the kubelet's message about a pull or its back-off matches the policy."""
+        """Return whether a pull with this message from the kubelet may be authorized later."""
         return re.search(self.pattern, message, re.DOTALL) is not None
 
     @classmethod
@@ -108,4 +108,4 @@ def as_input(policy: RefusedPulls | None) -> dict[str, Any]:
 
 
 AZURE_LATE_ROLES = RefusedPulls(**_FACTS["azure_late_roles"])
-"""The policy for AKS, where the nodes' role to pull images may take ten minutes to apply."""
+"""The policy for AKS, where the role to pull images can take ten minutes to take effect."""

@@ -30,7 +30,7 @@ ONE_AT_A_TIME = "a volume of the default StorageClass can be used on only one of
 
 @dataclass(frozen=True)
 class JobIdentity:
-    """The jobs' identity in the cluster's cloud, for access to its services without a key."""
+    """The jobs' identity in the cluster's cloud, for keyless access to the cloud's services."""
 
     annotations: Mapping[str, pulumi.Input[str]]
     """Annotations for the jobs' service account."""
@@ -113,7 +113,7 @@ class Cluster:
 
 
 Remains = Mapping[str, Sequence[str]]
-"""What a stack left behind, keyed by a plural noun; each item ends with the removal command."""
+"""Items that a stack left behind, keyed by a plural noun; each ends with its removal command."""
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,8 @@ class OwnCluster:
     Args:
         type: The resource's type.
         handler: The resource's `core.handler.Handler`.
-        notes: The folder in the state directory with a directory for each cluster. A cluster's
-            directory exists from before its creation until after its deletion.
+        notes: The folder in the state directory that contains a directory for each cluster. That
+            directory is created before the cluster and deleted after it.
         remove: Removes the cluster that a directory belongs to, in any state, and the directory.
     """
 
@@ -156,7 +156,7 @@ class Kind:
         capacity: Returns the cluster's capacity for jobs, or None if it is not known in advance.
         own: The cluster as a stack resource, or None for existing clusters and cloud clusters.
         image_targets: Factories for this kind's `images.targets.target.Target`s, keyed by the
-            `kind` in `Cluster.image_target`; its other keys are their arguments.
+            `kind` in `Cluster.image_target`; the other keys there are a factory's arguments.
         handlers: Handlers for this kind's other resources, keyed by their types.
         tools: Names in `scripts.setup` of tools that setup must provide in addition to those that
             every stack needs.

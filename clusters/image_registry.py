@@ -104,7 +104,10 @@ class Registry:
         return {"kind": "registry", "server": self.server, "login": "docker", **credentials}
 
     def pull_secret(self) -> str | None:
-        """Return the docker config for nodes, None without `credentials`, or raise `RunError`."""
+        """Return the docker config.json for nodes, or None if `credentials` is not set.
+
+        Raises `RunError` if the file contains no login that nodes can use.
+        """
         if self.credentials is None:
             return None
         key, file = "slipway:cluster.registry.credentials", Path(self.credentials).expanduser()
@@ -143,7 +146,7 @@ def pull_secret(namespace: str, login: str) -> Manifest:
 def with_pull_secret(
     manifests: list[Manifest], namespace: str, login: str | None
 ) -> list[Manifest]:
-    """Return a namespace's objects plus the pull secret, which its service accounts then use."""
+    """Return objects in a namespace plus the pull secret, for use by their service accounts."""
     # https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/#add-imagepullsecrets-to-a-service-account
     if login is None:
         return manifests

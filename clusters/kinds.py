@@ -36,7 +36,7 @@ class ClusterSettings:
 def default_name(kind: str, section: Mapping[str, Any], stack: str) -> str:
     """Return the default name for a cluster: the stack's name.
 
-    For a cluster on this machine, it includes the project's name, unless that is `slipway`.
+    A name for a cluster on this machine includes the project's name, unless that is `slipway`.
     """
     # A cluster with the tool's own default name, such as `kind`, might be the user's own.
     own, tools = CLUSTERS[kind].own, CLUSTERS[kind].tools
@@ -50,7 +50,7 @@ def default_name(kind: str, section: Mapping[str, Any], stack: str) -> str:
 def read_cluster(
     section: Mapping[str, Any], key: str, stack: str
 ) -> ClusterSettings | list[Problem]:
-    """Return the cluster settings in a stack's map at `key`, or all problems with them."""
+    """Return the cluster settings from `section`, the map at `key`, or all problems with them."""
     from core.validation import check  # noqa: PLC0415 - slow, and `CLUSTERS` does not need it
 
     named = {name: value for name, value in section.items() if name != "kind"}

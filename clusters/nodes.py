@@ -15,7 +15,7 @@ DEVICE_PLUGIN = (
     "nvcr.io/nvidia/k8s-device-plugin:v0.17.0"
     "@sha256:7089559ce6153018806857f5049085bae15b3bf6f1c8bd19d8b12f707d087dea"
 )
-"""NVIDIA's image, not tested by Slipway; the digest is from minikube's assets/addons.go."""
+"""The image of NVIDIA's device plugin, untested; its digest is from minikube's assets/addons.go."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class Capacity:
     Args:
         cpu: Cores per node.
         memory: Bytes of memory per node.
-        gpus: Number of `nvidia.com/gpu` per node.
-        nodes: Number of these nodes, or the maximum number to which they can grow.
+        gpus: Number of `nvidia.com/gpu` resources per node.
+        nodes: Number of these nodes, or the maximum number if they are autoscaled.
     """
 
     cpu: Decimal
@@ -80,7 +80,7 @@ class GpuPool:
     """GPU nodes, with the properties that jobs depend on.
 
     Args:
-        per_node: Number of `nvidia.com/gpu` on each node.
+        per_node: Number of `nvidia.com/gpu` resources on each node.
         min_nodes: Minimum number of nodes; if 0, nodes are created when a job needs them.
         max_nodes: Maximum number of nodes, or None if unknown.
         labels: Labels that only these nodes have.
@@ -108,7 +108,7 @@ class GpuPool:
 
 @dataclasses.dataclass(frozen=True, config=CONFIG)
 class NodePool:
-    """A pool of nodes for which costs are estimated by the hour.
+    """A pool of nodes whose hourly cost is estimated.
 
     Args:
         name: The pool's name.
@@ -119,10 +119,10 @@ class NodePool:
         max_nodes: Maximum number of nodes.
         gpus: GPUs per node.
         spot: True for spot nodes, which cost less and may be evicted at any time.
-        dollars: The price in US dollars above which spot nodes are evicted, or None if unlimited.
+        dollars: The hourly price in US dollars above which a spot node is evicted, or None.
         cores: Cores per node that pods can request, or None if not known in advance.
         takes_jobs: True if jobs run in this pool; False if only the cluster's own pods do.
-        network: A description of the network between its nodes, for estimates; may be empty.
+        network: A description of the network between the nodes, for estimates; may be empty.
     """
 
     name: str

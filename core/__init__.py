@@ -1,4 +1,4 @@
-"""Utilities shared by all other packages; imports none of them."""
+"""Utilities shared by all other packages, none of which this package imports."""
 
 import sys
 

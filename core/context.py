@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import Protocol
 
 SUMMARY_VARIABLE = "SLIPWAY_SUMMARY_FILE"
-"""The environment variable with the path of the summary that `make preview` prints at the end."""
+"""The environment variable for the path of the summary file, which `make preview` prints last."""
 
 SHOWN_VARIABLE = "SLIPWAY_SHOWN_JOB"
-"""The environment variable that names the job whose complete PyTorchJob a preview prints."""
+"""The environment variable that names the job whose full PyTorchJob manifest a preview prints."""
 
 NO_WAIT_VARIABLE = "SLIPWAY_NO_WAIT"
 """The environment variable that `make up WAIT=0` sets.
 
-`up` then leaves each run that no other job depends on to a pod, the run's waiter.
+`up` then waits for a run to finish only if another job depends on that run. Each other run is
+watched by a pod in the cluster, its waiter.
 """
 
 
@@ -24,12 +25,12 @@ class Context(Protocol):
     """A resource's row in `pulumi up`, and whether the user has cancelled the update."""
 
     urn: str
-    """The resource's URN in the engine."""
+    """The resource's Pulumi URN."""
     cancelled: threading.Event
     """Set once the user has pressed Ctrl-C."""
 
     def status(self, message: str) -> None:
-        """Show `message` on the resource's row until the next status; Pulumi adds the time."""
+        """Show `message` on the resource's row until the next status. Pulumi adds the duration."""
 
     def info(self, message: str) -> None:
         """Print `message` as a permanent line."""
@@ -51,7 +52,7 @@ class Silence:
 
 
 def show_in_summary(text: str, log: Callable[[str], None]) -> None:
-    """Log text for the user to read before confirming; `make preview` repeats it at the end."""
+    """Log `text`, to be read before confirming an update; `make preview` repeats it at the end."""
     log(text)
     if file := os.environ.get(SUMMARY_VARIABLE):
         with Path(file).open("a", encoding="utf-8") as summary:

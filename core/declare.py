@@ -1,7 +1,7 @@
-"""Declare Kubernetes objects from dicts as Pulumi resources, and outputs that wait for others.
+"""Declare Kubernetes objects from dicts as Pulumi resources, and wait for resources' outputs.
 
-The engine skips every resource that depends on a skipped or failed one. That is wrong for a job
-that merely runs after another one, so the outputs in this module do not create a dependency.
+The engine skips every resource that depends on a skipped or failed resource. A job that merely runs
+after another job must not be skipped, so the outputs in this module do not create a dependency.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _ROLES = frozenset({"Role", "ClusterRole"})
 
 
 def declare(manifest: Manifest, opts: pulumi.ResourceOptions) -> CustomResource:
-    """Declare `manifest` as a resource named after the object, as the SDK's class for it would."""
+    """Declare `manifest` as a resource with the object's name, as pulumi_kubernetes' classes do."""
     group, kind = manifest["apiVersion"], manifest["kind"]
     hidden = ["data", "stringData"] if kind == "Secret" else []
     properties = {
@@ -47,10 +47,10 @@ def declare(manifest: Manifest, opts: pulumi.ResourceOptions) -> CustomResource:
 def declare_all(
     manifests: Iterable[Manifest], opts: pulumi.ResourceOptions
 ) -> list[CustomResource]:
-    """Declare objects in parallel, but role bindings after the roles.
+    """Declare objects that are created in parallel, except role bindings, which follow the roles.
 
-    Users who are not administrators may bind only roles whose permissions they have, so the API
-    server must find the role (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#restrictions-on-role-binding-creation-or-update).
+    Users who are not administrators may bind only roles whose permissions they have. To check that,
+    the API server needs the role to exist (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#restrictions-on-role-binding-creation-or-update).
     """
     every = list(manifests)
     roles = [declare(each, opts) for each in every if each["kind"] in _ROLES]
@@ -60,7 +60,7 @@ def declare_all(
 
 
 def once_ended(results: Iterable[Output[Any]], value: pulumi.Input[str]) -> Output[str]:
-    """Return an output that yields `value` once each of `results` is known or never will be."""
+    """Return an output that yields `value` once each result is available, failed or skipped."""
 
     async def ended() -> None:
         await asyncio.gather(*(result.future() for result in results))
@@ -69,7 +69,7 @@ def once_ended(results: Iterable[Output[Any]], value: pulumi.Input[str]) -> Outp
 
 
 def if_any(output: Output[Any]) -> Output[Any]:
-    """Return a resource's output, or None if the update failed to create or change the resource."""
+    """Return `output`, but as None if the update failed to create or change its resource."""
     return Output.from_input(output.future())
 
 
@@ -77,7 +77,7 @@ def required(resource: CustomResource, otherwise: str) -> Output[list[pulumi.Res
     """Return the `depends_on` for a component that can't work without `resource`.
 
     If `resource` was skipped, the engine would end the update with an error that does not name
-    the cause. Instead, the program ends with the message `otherwise`, after the cause's own error.
+    the cause. Instead, the program exits with the message `otherwise`, after the original error.
     """
 
     async def checked() -> list[pulumi.Resource]:

@@ -1,4 +1,4 @@
-"""Types for configuration fields, with descriptions of valid values; Kubernetes quantities."""
+"""Types for configuration fields, with descriptions of valid values, and Kubernetes quantities."""
 
 import json
 import re
@@ -54,7 +54,7 @@ def number(value: object) -> object:
 
 
 def exact(value: object) -> object:
-    """Convert an integer or boolean to a string, but not a float: 1.1 might have been 1.10."""
+    """Convert an integer or boolean to a string, but leave floats alone: YAML reads 1.10 as 1.1."""
     return json.dumps(value) if isinstance(value, int) else value
 
 

@@ -20,12 +20,12 @@ from core.paths import cache_dir, state_dir
 LIMIT = 1800.0
 """Seconds to wait for a build or download in another process."""
 COMMAND_VARIABLE = "SLIPWAY_COMMAND"
-"""The environment variable with the user's command, shown for locks that Pulumi's plugins hold."""
+"""The environment variable that contains the user's command, which lock files record."""
 _PAUSE = 0.5
 
 
 def private_directory(path: Path) -> None:
-    """Create a directory that only its owner may enter, and any missing parents likewise."""
+    """Create a directory that only its owner can access, and any missing parents the same way."""
     if not path.parent.exists():
         private_directory(path.parent)
     path.mkdir(mode=0o700, exist_ok=True)
@@ -33,7 +33,7 @@ def private_directory(path: Path) -> None:
 
 
 def unwritable(error: OSError) -> str | None:
-    """Return a message if `error` means that a disk can't be written to; otherwise None."""
+    """Return a message if `error` means that Slipway can't write to a disk, or else None."""
     if error.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOTDIR}:
         return None
     return (
@@ -70,11 +70,11 @@ def locked(
     waiting: Callable[[str], None] = lambda _holder: None,
     cancelled: threading.Event | None = None,
 ) -> Iterator[None]:
-    """Hold a file's lock, which the kernel releases when this process ends for any reason.
+    """Hold an exclusive lock on a file. The kernel releases the lock whenever this process ends.
 
-    The file is not deleted. It describes the holder: process, command, purpose (`what`) and start
-    time. `waiting` is called with this description, once per holder. `limit` is how many seconds to
-    wait for each holder; 0 means a single attempt.
+    The file is never deleted. It describes the latest holder: process, command, purpose (`what`)
+    and start time. `waiting` is called with this description, once per holder. `limit` is how many
+    seconds to wait for each holder; 0 means a single attempt.
 
     Raises:
         InterruptedError: `cancelled` was set during the wait.
@@ -92,9 +92,12 @@ def locked(
                 began, holder = time.monotonic(), now
                 waiting(holder)
             if time.monotonic() - began >= limit:
-                raise TimeoutError(f"{file} is still locked after {limit:.0f} s, by {holder}")
+                raise TimeoutError(
+                    f"{file} is still locked after {limit:.0f} s, by {holder}; try again once "
+                    "that process has exited"
+                )
             if stop.wait(_PAUSE):
-                raise InterruptedError(f"stopped while waiting for {file}")
+                raise InterruptedError(f"interrupted while waiting for the lock {file}")
         opened.truncate(0)
         command = os.environ.get(COMMAND_VARIABLE) or shlex.join(sys.orig_argv)
         called = f"{command}: {what}".removesuffix(": ")

@@ -14,7 +14,7 @@ _hints = cache(get_type_hints)
 
 
 def fitting(kind: Any, document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return a document's values that fit a dataclass's fields, and the others by location."""
+    """Return the values that fit a dataclass's fields, and the other values keyed by location."""
     lost: dict[str, str] = {}
     return _fields(kind, document, (), lost), lost
 
@@ -30,7 +30,7 @@ def _fields(
 
 
 def _fit(kind: Any, value: Any, place: Path, lost: dict[str, str]) -> Any:
-    """Return `value` as a `kind`, or None; a value that does not fit is also added to `lost`."""
+    """Return `value` converted to `kind`; if it does not fit, add it to `lost` and return None."""
     if get_origin(kind) in {Union, UnionType}:  # always one type and None
         kind = get_args(kind)[0]
     if kind is Any:

@@ -12,7 +12,7 @@ from core.problem import Problem, located
 
 
 class Placeholder(Enum):
-    """A placeholder for a property's value."""
+    """A marker that stands in for a property's value."""
 
     UNKNOWN = auto()
     """The value is not known before the resource exists."""
@@ -33,7 +33,7 @@ Properties = dict[str, Any]
 
 @dataclass(frozen=True)
 class Change:
-    """One property that differs, as a preview shows it."""
+    """A change to one property, as a preview shows it."""
 
     path: str
     """The property, in Pulumi's path syntax (`manifest.spec.runPolicy`)."""
@@ -41,7 +41,7 @@ class Change:
     replace: bool = False
     """True if the change requires replacing the resource."""
     drift: bool = False
-    """True if the live object, rather than the new inputs, differs from the state's inputs."""
+    """True if the live object differs from the state; False if the new inputs differ from it."""
 
 
 class Handler(ABC):
@@ -72,7 +72,7 @@ class Handler(ABC):
         return self.drift(state, inputs, context)
 
     def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
-        """Return changes to the live object; called if no input changed. Default: no changes."""
+        """Return how the live object has drifted; called only if no input changed."""
         return []
 
     def preview(
@@ -96,15 +96,18 @@ class Handler(ABC):
         """
 
     def read(self, state: Properties, context: Context) -> Properties | None:
-        """Return the current outputs, by default the state's, or None if the resource is gone."""
+        """Return the current outputs, by default from `state`, or None if the resource is gone."""
         return {name: state[name] for name in self.outputs}
 
     def update(self, state: Properties, inputs: Properties, context: Context) -> Properties:
-        """Update the resource in place and return its outputs. Default: `create`."""
+        """Update the resource in place and return its outputs. The default calls `create`."""
         return self.create(inputs, context)[1]
 
     def delete(self, state: Properties, context: Context) -> None:  # noqa: B027  # the default
-        """Delete the resource if it exists. Default: do nothing, if it is only in the state."""
+        """Delete the resource if it exists.
+
+        The default does nothing, which is right for a resource that exists only in the state.
+        """
 
 
 @dataclass(frozen=True)

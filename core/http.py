@@ -10,7 +10,7 @@ _SECONDS = 15.0
 
 
 def is_loopback(name: str) -> bool:
-    """Return whether a host, or `host:port`, is this machine, for which TLS is not needed."""
+    """Return whether `name`, a host or `host:port`, is this machine, so that TLS is not needed."""
     bare = urlsplit(f"//{name}").hostname or ""
     try:
         return ipaddress.ip_address(bare).is_loopback

@@ -31,12 +31,12 @@ _TIMED_OUT = 124
 Limit = float | tuple[float, float]
 
 _DELETE_UNREACHABLE = "PULUMI_K8S_DELETE_UNREACHABLE"
-"""The variable with which pulumi-kubernetes treats unreachable clusters as deleted."""
-IF_GONE = f"If it is gone for good, set {_DELETE_UNREACHABLE}=true"
+"""The environment variable that makes pulumi-kubernetes treat unreachable clusters as deleted."""
+IF_GONE = f"If the cluster no longer exists, set {_DELETE_UNREACHABLE}=true"
 REQUEST_ERRORS = (ApiException, urllib3.exceptions.HTTPError)
-"""Errors from a request that the API server rejects or does not respond to."""
+"""Errors from a request that the API server rejected or did not respond to."""
 UNREACHABLE = (*REQUEST_ERRORS, OSError)
-"""Errors from requests while no API server is running."""
+"""`REQUEST_ERRORS`, and errors from connecting while no API server is running."""
 
 
 class AnotherServer(urllib3.exceptions.SSLError):
@@ -56,7 +56,7 @@ def kubeconfig(
     cluster_name: str | None = None,
     user_name: str | None = None,
 ) -> str:
-    """Return a YAML kubeconfig with one context, the default name for its cluster and user."""
+    """Return a YAML kubeconfig with one context; cluster and user have the same name by default."""
     names = {"cluster": cluster_name or context, "user": user_name or context}
     return yaml.safe_dump(
         {
@@ -102,7 +102,7 @@ def connect(kubeconfig: str) -> client.ApiClient:
 
 
 def inside() -> client.ApiClient:
-    """Return a client for this pod's own cluster, with its service account's current token."""
+    """Return a client for the cluster this pod runs in, using the pod's service account."""
     loaded = client.Configuration()
     config.load_incluster_config(client_configuration=loaded)  # type: ignore[no-untyped-call]
     return _client(loaded)
@@ -138,7 +138,9 @@ def _tls(loaded: client.Configuration) -> ssl.SSLContext:
             # With an empty password, OpenSSL does not ask for the one of an encrypted key.
             context.load_cert_chain(loaded.cert_file, loaded.key_file, password="")
     except OSError as error:
-        raise config.ConfigException(f"its certificates can't be loaded: {error}") from error
+        raise config.ConfigException(
+            f"the kubeconfig's certificates can't be loaded: {error}"
+        ) from error
     return context
 
 
@@ -156,7 +158,7 @@ class Request:
 def send(api: client.ApiClient, request: Request, *, limit: Limit) -> urllib3.BaseHTTPResponse:
     """Send a request, and return the response with its content unread.
 
-    `limit` is in seconds: one number for the whole request, or a pair for connect and each read.
+    `limit` is in seconds: one number for the whole request, or a pair for connecting and each read.
 
     Raises:
         ApiException: The API server rejected the request.
@@ -239,7 +241,9 @@ def _explain(program: dict[str, Any]) -> None:
             wait = f"{_LOGIN_SECONDS} s: run it yourself to see what it is waiting for"
             what = f"did not finish within {wait}"
     command = program.get("command")
-    raise config.ConfigException(f"its credentials come from `{command}`, which {what}")
+    raise config.ConfigException(
+        f"the kubeconfig's credentials come from `{command}`, which {what}"
+    )
 
 
 def _with_files_in_memory(node: Any) -> Any:
@@ -257,7 +261,7 @@ def _with_files_in_memory(node: Any) -> Any:
 
 @cache
 def _in_memory(content: bytes) -> str:
-    """Return the path of an in-memory file that exists as long as this process."""
+    """Return the path of an in-memory file that exists until this process exits."""
     descriptor = os.memfd_create("slipway")
     with os.fdopen(descriptor, "wb", closefd=False) as file:
         file.write(content)

@@ -16,11 +16,11 @@ MANAGED_BY = {"app.kubernetes.io/managed-by": "slipway"}
 KEPT = "slipway.dev/kept"
 """The annotation on a PersistentVolumeClaim that is kept when its job is deleted."""
 KEPT_CLAIM = "slipway-kept"
-"""The name of the claim that holds files from a stack's jobs, and of its volume in a pod."""
+"""The name of the claim that keeps files from a stack's jobs, and of the claim's volume in pods."""
 KEPT_DIRECTORY = "/opt/kept"
 """The path where pods mount the volume `KEPT_CLAIM`."""
 MADE_BY = "slipway.dev/stack"
-"""The annotation that names the stack that created an object, even if that `up` was killed."""
+"""The annotation that names an object's stack, even if `up` was killed before saving its state."""
 _RELEASE = """--type=merge --patch='{"metadata":{"finalizers":null}}'"""
 
 
@@ -31,7 +31,7 @@ def read(path: Path) -> Manifest:
 
 
 def rendered(path: Path, **names: str) -> list[Manifest]:
-    """Return the objects in the YAML file at `path`, with its `$names` replaced."""
+    """Return the objects in the YAML file at `path`, with each `$name` replaced by an argument."""
     text = Template(path.read_text()).substitute(names)
     return [*yaml.load_all(text, Loader=yaml.CSafeLoader)]
 
@@ -46,7 +46,7 @@ def restricted_namespace(name: str) -> Manifest:
 
 
 def owned(kind: str, name: str, namespace: str) -> Manifest:
-    """Return the start of a manifest in the core API: version, kind and Slipway's metadata."""
+    """Return the common fields of a manifest in the core API: apiVersion, kind and metadata."""
     metadata = {"name": name, "namespace": namespace, "labels": dict(MANAGED_BY)}
     return {"apiVersion": "v1", "kind": kind, "metadata": metadata}
 
@@ -76,9 +76,9 @@ def digest(manifests: Manifest | list[Manifest]) -> str:
 
 
 def held(kind: str, metadata: Mapping[str, Any]) -> str | None:
-    """Return a message that names the finalizers that block a deletion and how to remove them.
+    """Return a message with the finalizers that block an object's deletion, and a remedy.
 
-    Returns None if there are none besides those that Kubernetes itself removes.
+    Returns None if the object has only finalizers that Kubernetes itself removes.
     """
     # Kubernetes removes its own finalizers when it has finished.
     foreign = [
@@ -119,7 +119,7 @@ def unready(node: Mapping[str, Any]) -> str | None:
 
 
 def troubles(pod: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the state of each of a pod's containers that is not running."""
+    """Yield the state and message of each container in `pod` that is not running."""
     for status in (pod.get("status") or {}).get("containerStatuses") or []:
         for kind, state in status["state"].items():
             if kind != "running":

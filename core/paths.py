@@ -14,15 +14,15 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 
 
 def project_dir() -> Path:
-    """Return the folder with the stacks' files; paths in those files are relative to it.
+    """Return the folder that contains the stacks' files; paths in those files are relative to it.
 
-    It is `$SLIPWAY_PROJECT`, or else the checkout.
+    The folder is `$SLIPWAY_PROJECT`, or else the checkout.
     """
     return Path(os.environ.get("SLIPWAY_PROJECT") or CHECKOUT)
 
 
 def project_name() -> str:
-    """Return the Pulumi project's name: `slipway`, or the folder's name and a digest of it."""
+    """Return the Pulumi project's name: `slipway`, or one derived from the project's folder."""
     folder = project_dir().resolve()
     if folder == CHECKOUT:
         return "slipway"
@@ -57,18 +57,18 @@ def state_dir() -> Path:
 
 
 def venv_dir() -> Path:
-    """Return the folder of the runtime's virtual environment, one per lock file and Python."""
+    """Return the runtime's virtual environment folder for this lock file and Python version."""
     return cache_dir() / f"venv-{_digest('requirements.lock')}"
 
 
 def venv_dir_for_tests() -> Path:
-    """Return the folder of the virtual environment for checks and tests, which uses the others."""
+    """Return the folder for the virtual environment of checks and tests, with all packages."""
     locks = (f"requirements-{part}.lock" for part in ("test", "azure", "report"))
     return cache_dir() / f"venv-test-{_digest(*locks, 'requirements.lock')}"
 
 
 def extra_dir(extra: str) -> Path:
-    """Return the folder for the packages in an extra, a dependency group in pyproject.toml."""
+    """Return the folder for the packages in an extra, an optional part of pyproject.toml."""
     return cache_dir() / f"python-{extra}-{_digest(f'requirements-{extra}.lock')}"
 
 

@@ -63,7 +63,7 @@ def keys(path: Path) -> Path:
 
 
 def dotted(path: Path) -> str:
-    """Return a path as text, such as `gpu.minNodes`; for an item, the path of its list."""
+    """Return a path as text, such as `gpu.minNodes`; for a list item, the path of the list."""
     return ".".join(map(str, keys(path)))
 
 

@@ -17,7 +17,7 @@ _CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class CommandFailed(RuntimeError):
-    """A program failed, ran too long or could not be started; the text ends with its output."""
+    """A program failed, ran too long or could not be started; the message ends with its output."""
 
 
 def run(  # noqa: PLR0913  # what a process needs
@@ -29,10 +29,11 @@ def run(  # noqa: PLR0913  # what a process needs
     line: Callable[[str], None] = lambda _text: None,
     cancelled: threading.Event | None = None,
 ) -> str:
-    """Run a program, whose command must contain no secrets, and return its standard output.
+    """Run a program and return its standard output.
 
-    Its standard input is `text`; `variables` are added to its environment. It is killed after
-    `limit` seconds or once `cancelled` is set. `line` is called with each line that it prints.
+    The command must not contain secrets, as errors show it. `text` is the program's standard input;
+    `variables` are added to its environment. The program is killed after `limit` seconds or once
+    `cancelled` is set. `line` is called with each line that the program prints.
 
     Raises:
         CommandFailed: The program could not be started, failed, or ran longer than `limit`.
@@ -71,7 +72,7 @@ def run(  # noqa: PLR0913  # what a process needs
     if status is None:
         raise CommandFailed(f"`{shown}` did not finish within {limit:.0f} s; it printed: {message}")
     if status != 0:
-        raise CommandFailed(f"`{shown}` failed with {status}: {message}")
+        raise CommandFailed(f"`{shown}` failed with exit code {status}: {message}")
     return output
 
 
@@ -94,7 +95,8 @@ def run_logged(
 
     `log` receives standard output and standard error. `tick` is called every `pause` seconds with
     the seconds elapsed; if it raises, the command is killed. `options` are passed to `Popen`.
-    Returns the exit status, or None after `limit` seconds. Raises `OSError` if it can't be started.
+    Returns the exit status, or None if the command was killed after `limit` seconds. Raises
+    `OSError` if the command can't be started.
     """
     began = time.monotonic()
     options = {"stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT, **options}
@@ -114,7 +116,7 @@ def run_logged(
 
 
 def tail(log: Path, *, lines: int, start: int = 0) -> list[str]:
-    """Return a log's last lines after byte `start`, indented by two spaces."""
+    """Return the last `lines` lines of a log from byte `start` on, each indented by two spaces."""
     with log.open("rb") as file:
         file.seek(max(start, log.stat().st_size - 16384))
         return [f"  {line}" for line in file.read().decode(errors="replace").splitlines()[-lines:]]

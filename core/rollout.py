@@ -22,23 +22,23 @@ class Rollout:
     namespace: str
     deployment: str
     own: bool = True
-    """False if others own and may update the Deployment; one ready pod is then enough."""
+    """False if another party owns the Deployment and may update it; then one ready pod suffices."""
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.deployment}"
 
     def probe(self) -> None:
-        """Raise `NotYet` unless the pods are ready. Also raises what `core.kube.ask` raises."""
+        """Raise `NotYet` unless the pods are ready, or the same errors as `core.kube.ask`."""
         deployment = self._read()
         replicas, status = deployment["spec"]["replicas"], deployment["status"]
         ready = status.get("readyReplicas", 0)
         is_new = status.get("observedGeneration", 0) >= deployment["metadata"]["generation"]
         is_up = status.get("updatedReplicas", 0) == ready == replicas if self.own else ready > 0
         if not (is_new and is_up):
-            raise NotYet(f"{ready} of {replicas} pods of Deployment {self} are ready")
+            raise NotYet(f"{ready} of {replicas} pods in Deployment {self} are ready")
 
     def explain(self) -> str:
-        """Return lines with the Deployment's conditions, and its pods' states, logs and events."""
+        """Describe the Deployment's conditions, and its pods' states, logs and latest events."""
         try:
             deployment = self._read()
             labels = deployment["spec"]["selector"]["matchLabels"]
@@ -61,10 +61,10 @@ class Rollout:
             for event in about[-10:]
         ]
         describe = f"--namespace {self.namespace} describe deployment {self.deployment}"
-        return "\n".join(["", *lines, f"See also: kubectl {describe}"])
+        return "\n".join(["", *lines, f"For more, run: kubectl {describe}"])
 
     def get(self, thing: str, group: str = "/api/v1", **query: str) -> Any:
-        """Return the object or list at a path in the namespace. Raises what `ask` raises."""
+        """Return the object or list at a path in the namespace. Raises the same errors as `ask`."""
         return ask(self.api, Request("GET", self.path(thing, group), query), limit=REQUEST_SECONDS)
 
     def path(self, thing: str, group: str = "/api/v1") -> str:

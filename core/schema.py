@@ -38,7 +38,7 @@ class Schema:
         return sorted({name for each in self._variants() for name in each.get("properties", {})})
 
     def below(self, part: str | int) -> "Schema":
-        """Return the schema at a key or an index, which is empty if the key is unknown."""
+        """Return the schema at a key or an index; it is empty if the key is unknown."""
         for each in self._variants():
             inside = each.get("items") if isinstance(part, int) else _value_of(each, part)
             if isinstance(inside, Mapping):
@@ -87,7 +87,7 @@ def describe(node: Mapping[str, Any]) -> str:
     if "enum" in node:
         return f"one of {', '.join(map(str, node['enum']))}"
     if "properties" in node:
-        return f"a map of {', '.join(node['properties'])}"
+        return f"a map with the keys {', '.join(node['properties'])}"
     return _NOUNS.get(str(node.get("type")), "") + _limits(node)
 
 

@@ -1,4 +1,4 @@
-"""Type tokens for Slipway's resources. Never change one: the stacks' states contain them."""
+"""Type tokens for Slipway's resources. Never change one: existing stacks' state contains them."""
 
 AKS = "slipway:clusters:Aks"
 AZURE_LOCAL = "slipway:clusters:AzureLocal"

@@ -28,7 +28,7 @@ class Tool:
 
     name: str
     path: Path
-    """A program, or a directory for `cni-plugins` and `training-operator-manifests`."""
+    """The path of a program, or of a directory (`cni-plugins`, `training-operator-manifests`)."""
     version: str
 
 
@@ -43,7 +43,9 @@ def tool(name: str) -> Tool:
         entry = json.loads(record().read_text())["tools"].get(name)
         recorded = None if entry is None else Tool(name, Path(entry["path"]), entry["version"])
     except FileNotFoundError:
-        raise ToolMissing(f"No tools yet: {record()} is missing. Run `make setup`.") from None
+        raise ToolMissing(
+            f"No tools are installed: {record()} is missing. Run `make setup`."
+        ) from None
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
         raise ToolMissing(f"{record()} is damaged ({error}). Run `make setup`.") from error
     if recorded is None:

@@ -28,11 +28,11 @@ def check(
     base: Mapping[str, Any] | None = None,
     presumed: Callable[[], Mapping[str, Any]] = dict,
 ) -> T | list[Problem]:
-    """Return `document`, decoded JSON, as a `kind`, or all of its problems.
+    """Return `document` converted to a `kind`, or all problems with the document.
 
     Args:
         kind: A dataclass whose configuration is `core.fields.CONFIG`.
-        document: The user's input.
+        document: The user's input, as decoded JSON.
         key: The document's key in the configuration.
         base: Values for the keys that `document` leaves out; maps are merged.
         presumed: Returns values to substitute for invalid ones while checking the others.
@@ -95,7 +95,7 @@ def _as_if_right(
 def _mended(
     values: Mapping[str, Any], places: set[Path], instead: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return `values` with those at `places` replaced from `instead`, or removed if not in it."""
+    """Return `values` with the invalid ones, at `places`, replaced from `instead` or removed."""
     repaired = copy.deepcopy(dict(values))
     for *above, last in sorted(places, key=len):
         inside: Any = repaired

@@ -35,8 +35,8 @@ def until(  # noqa: PLR0913  # the condition, its time limit, and how progress i
 ) -> T:
     """Poll `look` until it raises neither `NotYet` nor an HTTP error, and return its result.
 
-    `context` shows each new message; `what` describes what is waited for. The time between two
-    polls is `NotYet.after` seconds if set, or else `every`.
+    `context` shows each new message; `what` names the event to wait for. The time between two polls
+    is `NotYet.after` seconds if set, or else `every`.
 
     Raises:
         TimeoutError: `seconds` have passed. The error contains the last message and what `explain`
@@ -52,7 +52,7 @@ def until(  # noqa: PLR0913  # the condition, its time limit, and how progress i
             if context.cancelled.is_set():
                 raise InterruptedError(f"interrupted while waiting for {what}") from error
             if time.monotonic() >= deadline:
-                late = f"after {seconds:g} s of waiting for {what}: {missing}"
+                late = f"timed out after {seconds:g} s of waiting for {what}: {missing}"
                 raise TimeoutError(late + explain()) from error
         if missing != shown:
             # A row shows one line.
@@ -64,7 +64,7 @@ def until(  # noqa: PLR0913  # the condition, its time limit, and how progress i
 def until_well(
     problem: Callable[[], str | None], *, what: str, limit: float, log: Path | None = None
 ) -> None:
-    """Poll until `problem` returns None; after `limit` seconds, raise it as a `TimeoutError`."""
+    """Poll until `problem` returns None, or raise a `TimeoutError` after `limit` seconds."""
 
     def look() -> None:
         if (current := problem()) is not None:

@@ -11,11 +11,11 @@ _COMMAND = re.compile(
 _PAGE = re.compile(r"\bdocs/[\w-]+\.md")
 _HINT = re.compile(r"\b(?:JOB=NAME|TO=…|RUN=succeeded)")
 _ARGUMENTS = ("JOB", "FILE")
-"""make variables that become positional arguments rather than options."""
+"""`make` variables that become positional arguments rather than options."""
 
 
 def as_typed(text: str) -> str:
-    """Return a message with `make` commands in a checkout, or else with `slipway` commands."""
+    """Return `text` unchanged in a checkout, or else with `slipway` instead of `make` commands."""
     return text if (CHECKOUT / "Makefile").exists() else translated(text)
 
 

@@ -12,7 +12,7 @@ from clusters.azure.settings import DISTINCT, Guid, Login, parsed, resource_id
 from core.fields import CONFIG
 from core.problem import Contradiction, contradiction, quote
 
-_ADDRESSES = "addresses in CIDR notation, such as 192.0.2.0/24"
+_ADDRESSES = "an address range in CIDR notation, such as 192.0.2.0/24"
 Addresses = Annotated[
     str,
     Field(pattern=r"^[0-9.]+/[0-9]{1,2}$", description=_ADDRESSES),
@@ -74,9 +74,10 @@ class Admins:
     The account that runs `pulumi up` must be one of them; by default, it is the only one.
 
     Args:
-        groups: `az ad group show --group NAME --query id`.
-        users: `az ad signed-in-user show --query id`.
-        service_principals: `az ad sp show --id APP --query id`.
+        groups: Object IDs of groups, from `az ad group show --group NAME --query id`.
+        users: Object IDs of users; `az ad signed-in-user show --query id` prints yours.
+        service_principals: Object IDs of service principals, from `az ad sp show --id APP --query
+            id`.
     """
 
     groups: Guids = ()
@@ -85,7 +86,7 @@ class Admins:
 
     @property
     def by_kind(self) -> dict[Principal, tuple[str, ...]]:
-        """The administrators' object IDs, by principal type in Azure."""
+        """The administrators' object IDs, keyed by Azure's principal type."""
         return {
             "Group": self.groups,
             "User": self.users,
@@ -130,8 +131,8 @@ class Network:
         for (one, outer), (other, inner) in combinations(fitting.items(), 2):
             if (one, other) == ("addresses", "nodes"):
                 if not inner.subnet_of(outer):
-                    text = f"{inner} is not within {outer}"
+                    text = f"{inner} is not within {outer}, the range in addresses"
                     yield contradiction(("network", "nodes"), text, "network.addresses")
             elif one != "nodes" and inner.overlaps(outer):
-                text = f"{inner} overlaps {one}, {outer}"
+                text = f"{inner} overlaps `{one}`, {outer}; choose another range"
                 yield contradiction(("network", other), text, f"network.{one}")

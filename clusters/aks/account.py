@@ -47,7 +47,10 @@ def administrators(settings: AksSettings) -> Mapping[Principal, Sequence[str]]:
     except CommandFailed as error:
         if pulumi.runtime.is_dry_run():
             return {}  # `checks.before_update` has warned about it.
-        text = f"you are the administrator by default, but your account can't be read: {error}"
+        text = (
+            "slipway:cluster.admins is not set, so you are the administrator, but your account "
+            f"can't be read: {error}"
+        )
         raise pulumi.RunError(text) from None
     return {kind: [who]}
 
@@ -91,7 +94,7 @@ def _region(settings: AksSettings) -> Iterator[Problem]:
     """Yield a problem if the region does not exist."""
     locations = [each["name"] for each in az(settings, "account", "list-locations")]
     if settings.location not in locations:
-        text = f"{quote(settings.location)} is not listed by `az account list-locations`."
+        text = f"{quote(settings.location)} is not among those in `az account list-locations`."
         yield Problem(f"{KEY}.location", f"{text}{meant(settings.location, locations)}")
 
 
@@ -111,7 +114,10 @@ def _subnet(settings: AksSettings) -> Iterator[Problem]:
         own = IPv4Network(getattr(network, key))
         for each in subnet.get("addressPrefixes") or [subnet["addressPrefix"]]:
             if own.overlaps(IPv4Network(each)):
-                yield Problem(f"{KEY}.network.{key}", f"{own} overlaps the subnet, {each}")
+                yield Problem(
+                    f"{KEY}.network.{key}",
+                    f"{own} overlaps the subnet, {each}; choose another range",
+                )
 
 
 def _sizes(settings: AksSettings) -> Iterator[Problem]:
@@ -144,7 +150,7 @@ def _sizes(settings: AksSettings) -> Iterator[Problem]:
 
 
 def _sku(settings: AksSettings, size: str) -> Mapping[str, Any] | None:
-    """Return Azure's description of a size in the cluster's region, or None if there is none."""
+    """Return Azure's description of a VM size in the cluster's region, or None if not offered."""
     listed: list[Mapping[str, Any]] = az(
         settings, "vm", "list-skus", "--all", "--resource-type", "virtualMachines",
         *("--location", settings.location, "--size", size),

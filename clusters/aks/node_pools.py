@@ -18,13 +18,13 @@ GPU, GPU_FALLBACK = "gpu", "gpufallback"
 
 
 def node_pools(settings: AksSettings) -> dict[str, SystemPool | AksGpuNodes]:
-    """Return all pools by name."""
+    """Return all node pools, keyed by name."""
     cpu = {} if settings.cpu is None else {"cpu": settings.cpu}
     return {"system": settings.system, **cpu, **gpu_pools(settings)}
 
 
 def gpu_pools(settings: AksSettings) -> dict[str, AksGpuNodes]:
-    """Return the GPU pools by name, the preferred one first."""
+    """Return the GPU pools, keyed by name, the preferred pool first."""
     if not settings.gpu:
         return {}
     fallback = settings.gpu.fallback

@@ -16,9 +16,9 @@ from core.fields import CONFIG
 from core.problem import Contradiction, contradiction, quote
 
 _SPOT = Taint("kubernetes.azure.com/scalesetpriority", "spot")
-"""https://learn.microsoft.com/azure/aks/spot-node-pool"""
+"""The taint that AKS sets on spot nodes: https://learn.microsoft.com/azure/aks/spot-node-pool"""
 _RESERVED = re.compile(r"(kubernetes\.azure\.com|([^/]+\.)?kubernetes\.io|slipway\.dev)/")
-"""https://learn.microsoft.com/azure/aks/use-labels#reserved-prefixes"""
+"""Matches reserved label keys: https://learn.microsoft.com/azure/aks/use-labels#reserved-prefixes"""
 _MAX_PRICE = "-1, or a number above 0 with at most 5 decimals"
 Zone = Annotated[str, Field(pattern="^[1-3]$", description='a zone of the region: "1", "2" or "3"')]
 Zones = Annotated[tuple[Zone, ...], DISTINCT]
@@ -62,11 +62,11 @@ class Spot:
     """Spot nodes, which cost less and may be evicted by Azure at any time.
 
     Args:
-        eviction_policy: Whether an evicted node is deleted or deallocated. A deallocated node still
-            counts against the quota, and its disk is billed.
+        eviction_policy: Delete or deallocate an evicted node. A deallocated node still counts
+            against the quota, and its disk is billed.
         max_price: Price in US dollars per node and hour above which a node is evicted; -1 to never
             evict nodes because of the price.
-        fallback: Regular nodes for jobs if no spot node is available; without it, the jobs wait.
+        fallback: Regular nodes for jobs if no spot node is available; if not set, the jobs wait.
     """
 
     eviction_policy: Literal["Delete", "Deallocate"] = "Delete"
@@ -137,9 +137,9 @@ class AksGpuNodes(GpuNodes):
         min_nodes: Minimum number of nodes; 0 costs nothing while no job needs a node.
         max_nodes: Maximum number of nodes.
         spot: Use spot nodes, which Azure may evict; by default the nodes are regular ones.
-        driver: What installs NVIDIA's driver. `aks`: AKS installs it, and Slipway installs the
-            device plugin. `gpu-operator`: NVIDIA's GPU operator, which you install, installs both
-            the driver and the device plugin.
+        driver: Installer of NVIDIA's driver. `aks`: AKS installs the driver, and Slipway the device
+            plugin. `gpu-operator`: NVIDIA's GPU operator, which you install, installs both the
+            driver and the device plugin.
         zones: Availability zones to spread the nodes over.
         os_disk: Disk of each node.
     """

@@ -136,7 +136,7 @@ def _grant(  # noqa: PLR0913  # principal, role and scope
 def _kubeconfig(
     azure: AzureCluster, cluster: aks.ManagedCluster, *, admin: bool
 ) -> pulumi.Output[str]:
-    """Return the kubeconfig from AKS: the one for Entra logins, or the local administrator's."""
+    """Return the kubeconfig from AKS, for Entra logins or for the local administrator account."""
     which = {
         "resource_group_name": azure.group_name,
         # Derived from the cluster's ID, which is known once the cluster exists.

@@ -33,7 +33,7 @@ def storage_account(
 ) -> tuple[storage.StorageAccount, Mapping[str, storage.BlobContainer]]:
     """Declare the storage account and its containers, and return both.
 
-    Only the nodes and the ranges that can reach the API server have access.
+    Only the nodes, and the address ranges that can reach the API server, have access.
     """
     account = storage.StorageAccount(
         azure.cluster_name,
@@ -73,7 +73,7 @@ def storage_account(
 
 
 def diagnostic_logs(azure: AzureCluster, settings: Logs, **resources: Input[str]) -> None:
-    """Declare which logs to keep for the resource IDs `cluster`, `registry` and `blobs`."""
+    """Declare which logs to keep for the resources with the IDs in `resources`."""
     workspace = operationalinsights.Workspace(
         azure.cluster_name,
         workspace_name=f"slipway-{azure.cluster_name}",
@@ -120,7 +120,7 @@ def budget(azure: AzureCluster, settings: Budget, groups: Sequence[str]) -> None
 
 
 def _firewall(ranges: Sequence[str]) -> Iterator[str]:
-    """Yield the ranges for a storage firewall, with addresses in place of each /31 and /32."""
+    """Yield ranges for a storage firewall, which accepts a /31 or /32 only as single addresses."""
     # https://learn.microsoft.com/azure/storage/common/storage-network-security-limitations
     for each in ranges:
         network = IPv4Network(each)

@@ -43,7 +43,7 @@ class Storage:
 
     Args:
         name: Unique across Azure; by default derived from the subscription and the resource group.
-        redundancy: How many copies of the data Azure keeps, and where.
+        redundancy: The number and the locations of the copies of the data that Azure keeps.
         retention_days: Number of days for which deleted data can be restored.
     """
 

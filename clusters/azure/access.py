@@ -1,8 +1,8 @@
 """The resource `slipway:clusters:Access`, which waits until a cluster admits this account.
 
-Inputs: `name`, `kubeconfig` and `advice`, a sentence on what to do if access is denied. The others
-are for previews: `fixed`, a map of settings that replace the cluster if changed; `left`, a map of
-settings that are not changed in an existing cluster; `byHand`, how to change those manually.
+Inputs: `name`, `kubeconfig` and `advice`, a sentence on what to do if access is denied. The other
+inputs are for previews: `fixed`, a map of settings that replace the cluster if changed; `left`, a
+map of settings that are not changed in an existing cluster; `byHand`, how to change those manually.
 """
 
 from core import kube
@@ -25,11 +25,14 @@ class AccessHandler(Handler):
         """Return changes, and report those that replace the cluster or have no effect on it."""
         if changed := _changed(state, inputs, "fixed"):
             context.info(
-                f"the cluster will be replaced: {changed}. All pods are stopped, volumes are lost, "
-                "and jobs train again"
+                f"the cluster will be replaced: {changed}. All pods will be stopped, volumes will "
+                "be lost, and jobs will train again"
             )
         elif changed := _changed(state, inputs, "left"):
-            context.info(f"not changed in the existing cluster: {changed}. {inputs['byHand']}")
+            context.info(
+                "these changes are not applied to the existing cluster: "
+                f"{changed}. {inputs['byHand']}"
+            )
         return super().diff(state, inputs, context)
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
@@ -71,4 +74,4 @@ def _require(kubeconfig: str) -> None:
     with not_ready_on_errors():
         answer = kube.ask(kube.connect(kubeconfig), request, limit=15)
     if not answer.get("status", {}).get("allowed"):
-        raise NotYet("it responds, but this account is not allowed to create namespaces in it yet")
+        raise NotYet("this account is not allowed to create namespaces in the cluster yet")

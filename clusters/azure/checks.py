@@ -35,9 +35,9 @@ def before_update(
 ) -> None:
     """Raise `pulumi.RunError` with all problems that an update would have; in a preview, only warn.
 
-    `template` is the stack in stacks/ whose placeholders to look for. `pushes` is true if images
-    are pushed with the Azure CLI's login. `account` returns problems with the account that
-    `az account show` printed; it is called only if there are no other problems.
+    `template` names the file in stacks/ that marks the placeholders. `pushes` is true if images are
+    pushed with the Azure CLI's login. `account` receives the output of `az account show` and
+    returns problems with the account; it is called only if there are no other problems.
     """
     problems = [*placeholders(settings, template), *missing(settings, pushes=pushes)]
     if not problems and settings.login == "azurecli" and not settings.admin_kubeconfig:
@@ -57,7 +57,7 @@ def before_update(
 def login(
     settings: AzureSettings, account: Callable[[Mapping[str, Any]], Iterable[Problem]]
 ) -> Iterator[Problem]:
-    """Yield a problem if nobody is logged in, or else problems with the current account."""
+    """Yield a problem if `az` is not logged in, or else problems with the current account."""
     try:
         shown = az(settings, "account", "show")
     except CommandFailed as error:
@@ -83,7 +83,7 @@ def placeholders(settings: AzureSettings, template: str) -> Iterator[Problem]:
 
 
 def missing(settings: AzureSettings, *, pushes: bool) -> Iterator[Problem]:
-    """Yield each required program that is not on PATH, with how to install it."""
+    """Yield each required program that is not on PATH, with installation instructions."""
     logs_in = not settings.admin_kubeconfig
     needed = {"az": pushes or (logs_in and settings.login == "azurecli"), "kubelogin": logs_in}
     for name, is_needed in needed.items():

@@ -1,4 +1,4 @@
-"""Facts about Azure sizes and names, from the YAML files here, and the limits on settings."""
+"""Facts about Azure VM sizes and names, from YAML files in this folder, and checks of settings."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -42,7 +42,7 @@ def cores_for_pods(size: str) -> Decimal | None:
 
 
 def cards(size: str) -> tuple[Card, ...]:
-    """Return the models of a size's GPUs and their driver's limits; empty if unknown."""
+    """Return the GPU models in a VM size, with their driver's limits; empty if unknown."""
     matches = (card for pattern, card in _SIZES["cards"].items() if re.search(pattern, size))
     return tuple(Card(**card) for card in matches)
 
@@ -72,7 +72,9 @@ def is_reserved(name: str) -> bool:
 def reserved(place: Place, name: str | None) -> Iterator[Contradiction]:
     """Yield a contradiction if Azure rejects the name for a resource that has a DNS name."""
     if name is not None and is_reserved(name):
-        yield contradiction(place, f"{quote(name)} is, or contains, a name that Azure reserves")
+        yield contradiction(
+            place, f"{quote(name)} is or contains a name that Azure reserves; choose another"
+        )
 
 
 def without_gpus(key: str, size: str) -> Iterator[Contradiction]:

@@ -130,7 +130,7 @@ def logging_in(text: str, login: Login, tenant: str | None = None) -> str:
     """Convert a kubeconfig from Azure, in the format `exec`, to the login method `login`.
 
     Azure's default method waits until you enter a code in a browser, which `pulumi up` can't do.
-    `tenant` overrides the login's (https://azure.github.io/kubelogin/cli/convert-kubeconfig.html).
+    `tenant` replaces the login's (https://azure.github.io/kubelogin/cli/convert-kubeconfig.html).
 
     Raises:
         pulumi.RunError: The kubeconfig contains a different method, or kubelogin can't convert it.

@@ -16,7 +16,7 @@ from core.validation import Consistent
 
 
 def parsed(parse: Callable[[str], object], takes: str) -> AfterValidator:
-    """Return a validator that normalizes a string with `parse`, or fails with the text `takes`."""
+    """Return a validator that normalizes a string with `parse`, or fails with message `takes`."""
 
     def check(text: str) -> str:
         try:
@@ -90,7 +90,7 @@ class GpuNodes:
 
     @property
     def all_taints(self) -> tuple[Taint, ...]:
-        """The taints on the nodes, including Azure's, which otherwise would appear as drift."""
+        """The taints on the nodes, including Azure's: if left out, these would appear as drift."""
         return (*self.taints, *self.azure_taints)
 
     def contradictions(self) -> Iterator[Contradiction]:
@@ -132,7 +132,7 @@ class GpuNodes:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Images(image_registry.Images):
-    """Prebuilt images that the nodes can pull, by their full names."""
+    """Prebuilt images that the nodes can pull, given by their full names."""
 
     trainer: Reference | None = None
     trainer_cuda: Reference | None = None
@@ -148,8 +148,8 @@ class AzureSettings(Consistent):
 
     Args:
         name: The cluster's name, from which other names are derived.
-        tenant: The subscription's Entra tenant, by default the login's. A login to a different
-            tenant is refused.
+        tenant: The subscription's Entra tenant; by default, that of the current login. A login to a
+            different tenant is refused.
         images: Prebuilt images that the nodes can pull.
         tags: Tags for all resources that support them, in addition to Slipway's.
         login: The kubelogin login method, used wherever the kubeconfig is used.

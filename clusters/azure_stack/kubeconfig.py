@@ -47,7 +47,7 @@ class KubeconfigHandler(Handler):
 
 
 def listed(inputs: Properties, context: Context) -> str:
-    """Return the first kubeconfig that Azure lists. Raises `Refused`, and what `until` raises."""
+    """Return the first kubeconfig that Azure lists. Raises `Refused`, or the errors of `until`."""
     path = f"{inputs['instance']}/{inputs['operation']}?api-version=2024-01-01"
     login = {"Authorization": f"Bearer {inputs['token']}"}
     status_url = ""
@@ -93,7 +93,7 @@ def _endpoint(metadata_host: str | None) -> str:
     url = f"{base}/metadata/endpoints?api-version=2022-09-01"
     endpoint = _document(_answer("GET", url, {})).get("resourceManager")
     if not endpoint:
-        raise Refused(f"{url} lists no resourceManager")
+        raise Refused(f"{url} does not list a resourceManager endpoint")
     return str(endpoint).rstrip("/")
 
 
@@ -106,12 +106,12 @@ def _answer(method: str, url: str, headers: dict[str, str]) -> requests.Response
         # Waiting would not help.
         raise Refused(f"{error}; set REQUESTS_CA_BUNDLE to the CA certificate's file") from error
     except requests.RequestException as error:
-        raise NotYet(f"it is not responding: {error}") from error
+        raise NotYet(f"Azure is not responding: {error}") from error
     if answer.ok:
         return answer
     reason = _reason(_document(answer)) or answer.reason
     if answer.status_code in _BUSY:
-        raise NotYet(f"it is busy: {answer.status_code} {reason}", _pause(answer))
+        raise NotYet(f"Azure is busy: {answer.status_code} {reason}", _pause(answer))
     raise Refused(f"{answer.status_code} {reason}")
 
 

@@ -31,7 +31,7 @@ class ControlPlane:
     """The machines that run the API server.
 
     Args:
-        nodes: Number of machines; 3 or 5 machines tolerate the failure of one.
+        nodes: Number of machines; 3 tolerate the failure of one machine, and 5 the failure of two.
         size: Size of each machine.
         address: Static IP address for the API server, in the logical network but outside the
             network's pool; by default AKS chooses one.
@@ -103,7 +103,7 @@ class LogicalNetwork:
     vlan: Annotated[int, Field(ge=0, le=4094)] = 0
 
     def misplaced(self, pods: str, address: str | None) -> Iterator[Contradiction]:
-        """Yield addresses of the network, pods or API server that conflict with each other."""
+        """Yield conflicts between the addresses of the network, the pods and the API server."""
         prefix = IPv4Network(self.prefix)
         first, last = IPv4Address(self.pool_start), IPv4Address(self.pool_end)
         gateway = {("logicalNetwork", "gateway"): IPv4Address(self.gateway)}
@@ -121,7 +121,7 @@ class LogicalNetwork:
             text = f'"{last}" is before poolStart, "{first}"'
             yield contradiction(("logicalNetwork", "poolEnd"), text, "logicalNetwork.poolStart")
         if prefix.overlaps(IPv4Network(pods)):
-            text = f"{quote(pods)} overlaps the prefix of logicalNetwork, {prefix}"
+            text = f"{quote(pods)} overlaps the prefix of logicalNetwork, {prefix}; set another"
             yield contradiction(("pods",), text, "logicalNetwork.prefix")
 
     def too_small(self, machines: int, address: str | None) -> Iterator[Contradiction]:
@@ -134,4 +134,4 @@ class LogicalNetwork:
             text = f"{quote(self.pool_end)} leaves {count} addresses, but the machines and an "
             others = ("logicalNetwork.poolStart", "controlPlane", "system.nodes", "gpu.maxNodes")
             place = ("logicalNetwork", "poolEnd")
-            yield contradiction(place, f"{text}upgrade need {needed}", *others)
+            yield contradiction(place, f"{text}upgrade need {needed}; set a later one", *others)

@@ -45,7 +45,7 @@ def provision(settings: AzureStackSettings) -> Cluster:
         gpus=gpus(settings),
         mirrors=settings.registry.mirrors,
         pull_secret=settings.registry.pull_secret(),
-        no_volume=f"it may have several nodes, and {ONE_AT_A_TIME}",
+        no_volume=f"the cluster may have several nodes, and {ONE_AT_A_TIME}",
     )
 
 
@@ -100,7 +100,7 @@ def _instance(
     cluster: kubernetes.ConnectedCluster,
     network: pulumi.Input[str],
 ) -> list[pulumi.CustomResource]:
-    """Declare the AKS instance and the GPU pool as generic resources, as the SDK lacks classes."""
+    """Declare the AKS instance and the GPU pool as generic resources; the SDK has no classes."""
     own = cluster.name.apply(
         lambda name: f"connectedClusters/{name}/providers/Microsoft.HybridContainerService"
     )
@@ -169,7 +169,7 @@ class _Kubeconfig(pulumi.CustomResource):
 def _kubeconfig(
     azure: AzureCluster, settings: AzureStackSettings, instance: pulumi.CustomResource
 ) -> pulumi.Output[str]:
-    """Return the kubeconfig, which works only inside the cluster's network; see kubeconfig.py."""
+    """Return the kubeconfig from kubeconfig.py; it works only inside the cluster's network."""
     who = "Admin" if settings.admin_kubeconfig else "User"
     token = None
     if not pulumi.runtime.is_dry_run():  # a preview must not need a login

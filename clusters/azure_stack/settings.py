@@ -60,10 +60,10 @@ class AzureStackSettings(AzureSettings):
 
     Args:
         subscription: The subscription of the Azure Local instance.
-        location: The Azure Local instance's region in Azure or, with `disconnected`, the region's
-            name in its own control plane.
+        location: The Azure region of the Azure Local instance; if `disconnected` is set, the
+            region's name in the instance's own control plane.
         resource_group: An existing group; by default `slipway-<name>` is created.
-        custom_location: The custom location of the Azure Local instance, created with it.
+        custom_location: The custom location that was created with the Azure Local instance.
         logical_network: The network for the cluster's machines: the ID of an existing one, or the
             properties of a new one.
         kubernetes_version: Kubernetes version; by default the newest that the instance supports.
@@ -114,14 +114,14 @@ class AzureStackSettings(AzureSettings):
         """Yield settings that require internet access, and images that nodes can't pull."""
         # https://learn.microsoft.com/azure/azure-local/manage/disconnected-operations-aks
         if self.gpu is not None:
-            text = "does not work with disconnected, where AKS does not support GPUs; remove one"
+            text = "can't be combined with `disconnected`: AKS then lacks GPU support; remove one"
             yield contradiction(("gpu",), text, "disconnected")
         if self.entra is not None:
             text = "can't be combined with `disconnected`, as Entra is then unreachable; remove one"
             yield contradiction(("entra",), text, "disconnected")
         if not self.admin_kubeconfig:
             text = (
-                "must be true with disconnected: without Entra only the cluster's local "
+                "must be true if `disconnected` is set: without Entra, only the cluster's local "
                 "administrator has access"
             )
             yield contradiction(("adminKubeconfig",), text, "disconnected")

@@ -46,7 +46,7 @@ class ToolHandler(Handler):
         if any(each.replace for each in changes):
             return changes
         if adopted and made_with:
-            context.warn(f"{state['name']} was adopted as it is, so changed settings do not apply")
+            context.warn(f"changed settings do not apply to {state['name']}, as it was adopted")
         tool = self.tool(state)
         problems = tool.problems(adopted=adopted)
         parts = dict.fromkeys(each.key for each in problems)
@@ -81,7 +81,7 @@ class ToolHandler(Handler):
             tool.start(context)
         else:
             if exists:
-                context.info(f"removing what an interrupted run left of {tool.name}")
+                context.info(f"removing {tool.name}, which an interrupted run left behind")
                 tool.delete()
             owner.claim(tool.directory, inputs["owner"])
             tool.create(owner.new_token(tool.directory), context)
@@ -125,7 +125,7 @@ class ToolHandler(Handler):
 
     @classmethod
     def remove(cls, directory: Path) -> None:
-        """Delete the cluster that `directory` records, or raise if it might be a different one."""
+        """Delete the cluster that `directory` records; raise if it may be a different cluster."""
         tool = cls.tool({"name": directory.name})
         if tool.exists() and not tool.is_ours():
             raise RuntimeError(

@@ -20,7 +20,7 @@ _START = "Start it (docker: `systemctl start docker`) and check that this user i
 
 @dataclass(frozen=True)
 class Engine:
-    """A container engine. `path` is set only for Slipway's own podman, as its PATH variable."""
+    """A container engine. `path` is the value of PATH for Slipway's own podman, or else None."""
 
     program: str
     path: str | None = None
@@ -50,7 +50,7 @@ class Engine:
         return None
 
     def run(self, *arguments: str, limit: float = ANSWER_LIMIT) -> str:
-        """Run the engine's program and return its output. Raises what `core.process.run` raises."""
+        """Run the engine's program and return its output. Raises the same errors as `run`."""
         return run(self.program, *arguments, variables=self.variables, limit=limit)
 
     def provide(self, image: Spec, context: Context) -> str:

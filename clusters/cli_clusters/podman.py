@@ -22,7 +22,7 @@ from core.problem import raised
 from core.process import run
 
 TOOL = "podman-files"
-"""The name of the unpacked packages in the toolchain."""
+"""The toolchain's name for podman's unpacked packages."""
 TOOLS = (TOOL, "buildah", "runc", "iptables")
 """The tools that podman needs; buildah's package provides libraries and registry settings."""
 _PARAMETERS = {
@@ -33,7 +33,7 @@ _PARAMETERS = {
 _MODULES = Path("/lib/modules")
 """The directory that kind and minikube mount into the nodes, so it must exist."""
 _ENOUGH_INSTANCES = 1024
-"""Inotify instances for several nodes; the kernel's default is 128.
+"""The number of inotify instances that several nodes need; the kernel's default is 128.
 
 https://kind.sigs.k8s.io/docs/user/known-issues/
 """
@@ -48,7 +48,7 @@ def is_provided() -> bool:
 
 
 def directory() -> Path:
-    """Create the directory that contains podman's program, and return it for use on PATH."""
+    """Create the directory that contains podman's program, and return its path for use on PATH."""
     state = storage()
     packages = toolchain.path(TOOL)
     places = {
@@ -71,9 +71,9 @@ def engine() -> Engine:
 
 
 def choose(engines: Sequence[Engine], *, own: bool) -> Engine | None:
-    """Return the first working engine, or else Slipway's podman if `own` is set and it exists.
+    """Return the first working engine, or else Slipway's podman if `own` is set and podman exists.
 
-    If neither is available, return the first engine, which can report its problem, or None.
+    If neither is available, return the first engine, so that its problem is reported, or None.
     """
     working = next((each for each in engines if each.problem() is None), None)
     if working is None and own and is_provided():
@@ -82,7 +82,7 @@ def choose(engines: Sequence[Engine], *, own: bool) -> Engine | None:
 
 
 def prepare() -> None:
-    """Change the machine as the nodes require, after recording its original state once."""
+    """Configure the machine for podman's nodes, after recording the machine's original state."""
     files.private_directory(_note().parent)
     with files.locked(_note().with_suffix(".lock")):
         if not _note().exists():
@@ -124,7 +124,7 @@ def restore() -> None:
 
 
 def _rules() -> list[list[str]]:
-    """Return the firewall rules and chains of every podman as pairs of table and iptables line."""
+    """Return the firewall rules and chains from any podman, as pairs of table and iptables line."""
     if shutil.which("iptables") is None:
         return []
     lines = ((table, run("iptables", "--table", table, "--list-rules")) for table in _TABLES)

@@ -24,7 +24,7 @@ _ANSWER_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Tool(ABC):
-    """A command-line tool for one cluster; `inputs` are its resource's inputs, or only `name`."""
+    """A command-line tool for one cluster; `inputs` are the cluster resource's, or only `name`."""
 
     inputs: Mapping[str, Any]
 
@@ -49,7 +49,7 @@ class Tool(ABC):
     @property
     @abstractmethod
     def variables(self) -> Mapping[str, str]:
-        """The environment variables for the tool."""
+        """The environment variables that the tool runs with, in addition to this process's."""
 
     @property
     def prefix(self) -> tuple[str, ...]:
@@ -99,7 +99,7 @@ class Tool(ABC):
 
     @abstractmethod
     def load(self, archive: Path, context: Context) -> None:
-        """Load an archive's images onto all nodes. Raises what `core.process.run` raises."""
+        """Load an archive's images onto all nodes. Raises the same errors as `core.process.run`."""
 
     @abstractmethod
     def nodes(self) -> list[str]:
@@ -118,7 +118,7 @@ class Tool(ABC):
         context: Context | None = None,
         kubeconfig: Path | None = None,
     ) -> str:
-        """Run the tool, with a kubeconfig other than the user's, and return its output.
+        """Run the tool with a kubeconfig that is not the user's, and return the tool's output.
 
         If `context` is set, it shows each line of output, and cancelling it stops the tool.
         """
@@ -162,12 +162,12 @@ def identity(kubeconfig: str) -> str:
 
 
 def reduced(text: str, context: str) -> str:
-    """Return a tool's kubeconfig, reduced to its cluster and user and with files inlined."""
+    """Return a tool's kubeconfig with only the first cluster and user, and with files inlined."""
     document = yaml.safe_load(text) or {}
     try:
         cluster, user = document["clusters"][0]["cluster"], document["users"][0]["user"]
     except (LookupError, TypeError):
-        raise ValueError(f"the kubeconfig for {context} lacks a cluster or user") from None
+        raise ValueError(f"the kubeconfig for {context} contains no cluster or no user") from None
     cluster.pop("extensions", None)  # its timestamp would look like a change
     return kube.kubeconfig(context, kube.self_contained(cluster), kube.self_contained(user))
 
@@ -178,7 +178,7 @@ def _of_nodes(kubeconfig: str, expected: int) -> list[Problem]:
         nodes = _get(kubeconfig, "/api/v1/nodes")["items"]
     except (*kube.UNREACHABLE, config.ConfigException) as error:
         return [Problem("api", kube.reason(error))]
-    problems = [] if nodes else [Problem("nodes", "there are none")]
+    problems = [] if nodes else [Problem("nodes", "the API server lists none")]
     if nodes and len(nodes) < expected:
         problems.append(Problem("nodes", f"only {len(nodes)} of {expected} exist"))
     whys = ((node["metadata"]["name"], unready(node)) for node in nodes)

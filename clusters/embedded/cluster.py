@@ -99,9 +99,9 @@ def remains(settings: EmbeddedSettings, stack: str) -> Remains:
 
 
 def left_on_machine(layout: Layout) -> Mapping[str, list[str]]:
-    """Return everything a cluster left behind, by kind, with the commands to remove it.
+    """Return everything a cluster left behind, keyed by type, each item with its removal command.
 
-    This includes what another stack with the same cluster name created.
+    This includes anything that another stack with the same cluster name created.
     """
     own = [path for path in (layout.directory, layout.runtime) if path.exists()]
     files = {"files": [f"{path}: rm -r {path}" for path in own]}

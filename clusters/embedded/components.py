@@ -29,7 +29,7 @@ class Component:
         name: Name of the program and its log.
         command: The program and its arguments.
         files: Contents of its configuration files, keyed by path; written before it starts.
-        reads: Credential files that it reads when it starts; a change restarts it.
+        reads: Credential files that the program reads when it starts; a change restarts it.
         calls_api: True if it is a client of the API server. Such a client starts after the API
             server, because it would retry a failed connection only after some seconds.
     """
@@ -72,7 +72,7 @@ def components(layout: Layout) -> list[Component]:
 
 
 def rendered(layout: Layout) -> dict[Path, str]:
-    """Return the contents of all configuration files by path. Certificates must already exist."""
+    """Return the contents of all configuration files, keyed by path; certificates must exist."""
     programs = components(layout)
     texts = {file: text for program in programs for file, text in program.files.items()}
     return texts | {layout.config / "supervisord.conf": supervisord(layout, programs)}
@@ -87,7 +87,7 @@ def write(layout: Layout) -> None:
 
 
 def problem(layout: Layout) -> str | None:
-    """Name the configuration files that don't have the expected content, or return None."""
+    """Return a message that names configuration files with unexpected content, or None."""
     try:
         expected = rendered(layout)
     except FileNotFoundError as error:
@@ -101,7 +101,7 @@ def problem(layout: Layout) -> str | None:
 
 
 def search_path() -> str:
-    """Return the components' PATH: folders of tools that they call by name, then the system's."""
+    """Return PATH for the components: folders of the tools that they call, then the system's."""
     tools = [str(toolchain.path(name).parent) for name in _CALLED_BY_NAME]
     return ":".join(dict.fromkeys([*tools, *_SYSTEM_PATH]))
 

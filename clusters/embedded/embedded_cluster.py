@@ -13,7 +13,7 @@ from core.handler import Change, Handler, Properties
 class EmbeddedHandler(Handler):
     """Creates, repairs and deletes a cluster; the cluster's directory is the resource's ID.
 
-    Inputs: `name`; `directory`; `owner`, the stack; `internet`, true if jobs can reach it.
+    Inputs: `name`; `directory`; `owner`, the stack; `internet`, true if jobs have internet access.
     """
 
     outputs = ("kubeconfig", "containerdAddress", "containerdNamespace")

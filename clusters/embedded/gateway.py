@@ -1,4 +1,4 @@
-"""Allow only job pods and the pods that wait for jobs to reach the internet, with internet.nft."""
+"""Restrict internet access to job pods and the pods that watch jobs, using internet.nft."""
 
 import logging
 import sys
@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def rules(statuses: list[Manifest]) -> str:
-    """Return nft commands that allow only unfinished pods: addresses of others may be reused."""
+    """Return nft commands that allow only unfinished pods; others' addresses may be reused."""
     live = [each for each in statuses if each.get("phase") not in {"Succeeded", "Failed"}]
     addresses = ", ".join(each["podIP"] for each in live if "podIP" in each)
     added = f"add element inet slipway jobs {{ {addresses} }}\n" if addresses else ""

@@ -27,7 +27,7 @@ def problems(layout: Layout) -> list[Problem]:
 
 
 def lasting_problems(layout: Layout) -> list[Problem]:
-    """Return the problems that two checks in a row find; a busy machine may fail only one."""
+    """Return the problems, confirmed by a second check: a busy machine may fail a single check."""
     if not problems(layout):
         return []
     time.sleep(_SECOND_LOOK_SECONDS)
@@ -84,7 +84,7 @@ def dns_problem(layout: Layout) -> str | None:
 
 
 def _rollout_problem(layout: Layout) -> str | None:
-    """Return why coredns is not of its Deployment's current template, or None if it is.
+    """Return why coredns does not match its Deployment's current template, or None if it does.
 
     A pod of the previous template responds until the Deployment's controller stops it.
     """
@@ -92,9 +92,9 @@ def _rollout_problem(layout: Layout) -> str | None:
     deployment = kube.ask(connect(layout), kube.Request("GET", path), limit=API_LIMIT)
     status = deployment.get("status", {})
     if status.get("observedGeneration") != deployment["metadata"]["generation"]:
-        return "its Deployment's controller has not seen its last change"
+        return "the latest change to its Deployment has not been processed yet"
     if status.get("updatedReplicas") != deployment["spec"]["replicas"]:
-        return "its Deployment is replacing its pod"
+        return "its Deployment is still replacing the previous pod"
     return None
 
 

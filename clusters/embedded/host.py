@@ -1,4 +1,4 @@
-"""Check, without changes, that the cluster can run on this machine; find its tools and images."""
+"""Check, without changes, that a cluster can run on this machine; locate tools and images."""
 
 import ctypes
 import os
@@ -71,7 +71,7 @@ def _problems(layout: Layout) -> Iterator[str]:
         if reason is not None and name not in {"buildah", "mmdebstrap"}:  # only to build images
             yield reason
     if layout.internet and not _TUN.exists():
-        yield f"{_TUN} is missing, but required by `internet`: run `modprobe tun`, or remove it"
+        yield f"{_TUN} is missing; run `modprobe tun`, or remove the setting `internet`"
     if not (layout.directory / "containerd").exists():  # an existing cluster has its resources
         yield from _shortages(layout)
     reason = raised(lambda: isolation.tracking(isolation.hierarchies()), RuntimeError)

@@ -38,12 +38,15 @@ class Mount(NamedTuple):
 
 
 def hierarchies(mountinfo: bytes | None = None) -> list[Mount]:
-    """Return all cgroup hierarchies on this machine; `mountinfo` is as for `mounts`."""
+    """Return all cgroup hierarchies on this machine; `mountinfo` is passed to `mounts`."""
     return [each for each in mounts(mountinfo) if each.kind in {"cgroup", "cgroup2"}]
 
 
 def tracking(trees: Iterable[Mount]) -> Mount:
-    """Return the hierarchy for the components: v1's `pids`, or else v2; or raise `RuntimeError`."""
+    """Return the hierarchy that tracks the components: v1's `pids`, or else v2.
+
+    Raises `RuntimeError` if there is neither.
+    """
     suitable = [tree for tree in trees if tree.kind == "cgroup2" or "pids" in tree.options]
     if not suitable:
         raise RuntimeError(
@@ -57,7 +60,7 @@ def abandoned(groups: str, trees: Iterable[Mount]) -> list[str]:
     """Return the controllers whose hierarchies are in use but not mounted.
 
     `groups` is the content of /proc/PID/cgroup (cgroups(7)). kind and minikube nodes leave such v1
-    hierarchies behind. If there is one, containerd 1.6 does not monitor containers' memory, so an
+    hierarchies behind. While one exists, containerd 1.6 does not monitor containers' memory, so an
     out-of-memory kill would appear only as exit code 137.
     """
     mounted = {option for tree in trees for option in tree.options}
@@ -66,7 +69,7 @@ def abandoned(groups: str, trees: Iterable[Mount]) -> list[str]:
 
 
 def ensure(layout: Layout) -> None:
-    """Create the cluster's cgroups in all hierarchies; the kubelet requires its root in each."""
+    """Create the cluster's cgroups in all hierarchies: the kubelet needs a root cgroup in each."""
     for controllers in abandoned(Path("/proc/self/cgroup").read_text(), hierarchies()):
         point = Path("/sys/fs/cgroup", controllers)
         point.mkdir(exist_ok=True)

@@ -45,7 +45,7 @@ class Layout:
         """The /30 network between the host and the node."""
         self.host_address = self.uplink[1]
         self.node_address = self.uplink[2]
-        """The address of the node's end, on which the API server listens."""
+        """The address of the veth interface on the node, on which the API server listens."""
         self.host_interface = f"slw{self.id}"
         """The veth interface's name on the host; Linux allows 15 characters."""
         self.internet = internet
@@ -64,9 +64,9 @@ class Layout:
         """The configuration file for encrypting Secrets at rest, including the key."""
         self.config = directory / "config"
         self.cni = self.config / "cni"
-        """The directory with containerd's configuration for the pod network."""
+        """The directory that contains containerd's configuration for the pod network."""
         self.logs = directory / "logs"
-        """The directory with one log per component, and the pods' logs."""
+        """The directory that contains one log per component, and the pods' logs."""
         self.volumes = directory / "volumes"
 
         # Deleted by a reboot

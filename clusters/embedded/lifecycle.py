@@ -84,7 +84,7 @@ def remove(directory: Path) -> None:
 
 
 def halt(layout: Layout) -> None:
-    """Kill all processes and remove the network, but keep the data, which this does not damage."""
+    """Kill all processes and remove the network, but keep the data, which stays intact."""
     kill(layout)
     remove_groups(layout)
     network.remove(layout)

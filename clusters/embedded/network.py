@@ -87,19 +87,19 @@ def is_there(layout: Layout) -> bool:
 def problem(layout: Layout) -> str | None:
     """Return the first problem found with the network, or None."""
     if not is_there(layout):
-        return f"network namespace {layout.node} is gone"
+        return f"network namespace {layout.node} does not exist"
     if not _is_linked(layout):
-        return f"interface {layout.host_interface} is gone"
+        return f"interface {layout.host_interface} does not exist"
     host_side = json.loads(_ip("-json", "address", "show", "dev", layout.host_interface))
     node_side = json.loads(_ip("-n", layout.node, "-json", "address", "show", "dev", UPLINK))
     for side, address in ((host_side, layout.host_address), (node_side, layout.node_address)):
         if address not in [interface.ip for _, interface in _addresses(side)]:
-            return f"address {address} is gone"
+            return f"address {address} is not assigned"
     command = (*enter(layout), host.path("nft"), "list", "table", "inet", "slipway")
     try:
         rules = run(*command)
     except CommandFailed:
-        return "the firewall rules are gone"
+        return "the firewall rules do not exist"
     version = firewall(layout).partition("comment ")[2].partition("\n")[0]
     return None if version in rules else "the firewall rules have changed"
 
@@ -111,7 +111,7 @@ def conflict(layout: Layout, interfaces: list[dict[str, Any]]) -> str | None:
             return (
                 f"the embedded cluster's addresses {layout.uplink} are in use: "
                 f"{name} has {address}. "
-                "They are derived from the cluster's directory: choose another cluster name."
+                "They are derived from the cluster's name: set slipway:cluster.name to another one."
             )
     return None
 

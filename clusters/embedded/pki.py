@@ -90,7 +90,7 @@ def problem(layout: Layout, request: Request) -> str | None:
     begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     # A start in the future means that the clock was ahead when it was created.
     if not begins <= datetime.now(UTC) <= ends - RENEW_BEFORE:
-        return f"valid from {begins:%Y-%m-%d} to {ends:%Y-%m-%d}"
+        return f"valid only from {begins:%Y-%m-%d} to {ends:%Y-%m-%d}"
     subject = x509.Name.from_rfc4514_string(request.subject)
     if certificate.subject != subject or _hosts(certificate) != set(request.hosts):
         return "issued for a different name or address"
@@ -102,7 +102,7 @@ def problem(layout: Layout, request: Request) -> str | None:
 
 
 def kubeconfig(layout: Layout, user: str, *, by_path: bool = False) -> str:
-    """Return a user's kubeconfig. It contains the key, so it is a secret, unless `by_path`."""
+    """Return a user's kubeconfig: a secret that contains the key, unless `by_path` is set."""
     certificate, key = str(layout.certificate(user)), str(layout.key(user))
     cluster = {"server": layout.api_url, "certificate-authority": str(layout.certificate("ca"))}
     login = {"client-certificate": certificate, "client-key": key}
@@ -112,7 +112,7 @@ def kubeconfig(layout: Layout, user: str, *, by_path: bool = False) -> str:
 
 
 def _issue(layout: Layout, request: Request) -> None:
-    """Create a certificate and its key; the CA's must already exist."""
+    """Create a certificate and its key; those of the CA that signs it must already exist."""
     signs = request.authority == request.name
     key = _write_new_key(layout.key(request.name)).public_key()
     signer = _load_key(layout.key(request.authority))
@@ -184,7 +184,7 @@ def _load(layout: Layout, name: str) -> x509.Certificate | None:
 
 
 def _load_key(path: Path) -> Any:
-    """Return the private key in a file, or None if the file is missing or has no valid key."""
+    """Return the private key in a file, or None if the file is missing or the key is invalid."""
     try:
         return serialization.load_pem_private_key(path.read_bytes(), password=None)
     except (FileNotFoundError, ValueError):

@@ -20,7 +20,7 @@ from core.process import run as run_program
 from core.wait import until_well
 
 _CALL_LIMIT = 30
-"""Seconds that a call may take, 5 of them to stop a component."""
+"""Timeout in seconds for a call to supervisord, which needs up to 5 s to stop a component."""
 START_LIMIT = 20
 """Time limit in seconds from starting supervisord to its first response."""
 
@@ -30,7 +30,7 @@ class Unreachable(Exception):
 
 
 def states(layout: Layout) -> dict[str, str]:
-    """Return the states of all components by name, such as RUNNING, BACKOFF or FATAL."""
+    """Return all components' states, such as RUNNING, BACKOFF or FATAL, keyed by name."""
     return {info["name"]: info["statename"] for info in _ask(layout, "getAllProcessInfo")}
 
 

@@ -14,7 +14,7 @@ OLDEST = "v1.34"
 
 
 def older(layout: Layout) -> list[str]:
-    """Return the older versions that wrote the data, or raise `RuntimeError` if unsupported."""
+    """Return older versions that wrote the data, or raise `RuntimeError` if it can't be used."""
     if not (layout.directory / "etcd").exists():
         return []
     written = layout.written_by.read_text().split() if layout.written_by.exists() else [OLDEST]
@@ -22,8 +22,9 @@ def older(layout: Layout) -> list[str]:
     if numbers(written[-1])[:2] > numbers(new)[:2] or numbers(written[0]) < numbers(OLDEST):
         raise RuntimeError(
             f"{layout.directory} contains data from Kubernetes {written[-1]}, but {new} accepts "
-            f"only {OLDEST} to its own minor version. Nothing was changed: run `make up` with the "
-            "version of Slipway that created the cluster, or `make down`, which deletes all data"
+            f"only data from {OLDEST} up to its own minor version. Nothing was changed: run "
+            "`make up` with the version of Slipway that created the cluster, or `make down`, which "
+            "deletes all data"
         )
     return written if numbers(written[0])[:2] < numbers(new)[:2] else []
 

@@ -20,8 +20,8 @@ _REQUESTS = read(Path(__file__).with_name("requests.yaml"))
 ControlPlanes = Annotated[
     Literal[1, 3, 5, 7, 9],
     Field(
-        description="1, 3, 5, 7 or 9: more than half of them must agree, so an even number "
-        "tolerates no more failures (https://etcd.io/docs/v3.6/faq/)"
+        description="1, 3, 5, 7 or 9; an even number of nodes tolerates as many failures as one "
+        "node less (https://etcd.io/docs/v3.6/faq/)"
     ),
 ]
 
@@ -67,7 +67,7 @@ class KindSettings:
 
 
 def capacity(settings: KindSettings) -> Capacity:
-    """Return the capacity of nodes for jobs, minus what is reserved or other pods request."""
+    """Return the nodes' capacity for jobs, without what is reserved and what other pods request."""
     kept = {"cpu": "0", "memory": "0Mi"} | _kept(settings)
     requests = [_REQUESTS["every_node"], releases.REQUESTS, kept]
     if not settings.workers:

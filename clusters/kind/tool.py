@@ -20,7 +20,7 @@ _CREATE_SECONDS = 1200.0
 """Timeout in seconds; the nodes' image, about 1 GB, may have to be pulled first."""
 _DELETE_SECONDS = 120.0
 _MARK = "/etc/slipway-"
-"""The start of the path of a mount that marks a node; the creation token follows."""
+"""The path of the mount that marks a node, without the creation token at its end."""
 
 
 class KindTool(Tool):
@@ -134,12 +134,12 @@ def images(cluster: str) -> NodeImages:
 
 
 def engine() -> Engine | None:
-    """Return the user's choice, else a working engine, else Slipway's podman, else the first."""
+    """Return the engine that the user chose, or else the one that `podman.choose` selects."""
     return podman.choose(on_path(), own=not is_chosen())
 
 
 def more_tools() -> tuple[str, ...]:
-    """Return the tools that setup must provide besides kind: podman, and those to build nodes."""
+    """Return the tools that setup must provide besides kind, to run and to build the nodes."""
     has_engine = any(each.problem() is None for each in on_path())
     if not has_engine and is_chosen():  # the user has to start it first
         return ()

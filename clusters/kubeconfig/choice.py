@@ -22,7 +22,7 @@ _FOR_EXEC = "client.authentication.k8s.io/exec"
 
 
 class Unusable(pulumi.RunError):
-    """The cluster can't be used. `key` is the setting to change, or empty if it is not just one."""
+    """The cluster can't be used. `key` is the setting to change, or empty if there are several."""
 
     def __init__(self, key: str, text: str) -> None:
         place = f"slipway:cluster.{key}" if key else "slipway:cluster"
@@ -56,12 +56,12 @@ def kubectl(path: str | None, context: str | None) -> str:
 def choose(
     path: str | None, context: str | None, content: str | Mapping[str, Any] | None = None
 ) -> Choice:
-    """Return a context with the contents of the files that it refers to inlined.
+    """Return a context, with the contents of the files that it refers to inlined.
 
-    By default, the file is kubectl's and the context the current one. `content`, if set, is used
-    instead of a file. A token file is not inlined, as it is rewritten before the token expires.
+    `path` defaults to kubectl's kubeconfig, and `context` to its current context. `content`, if
+    set, replaces the file. A token file is not inlined: it is rewritten before the token expires.
 
-    Raises `Absent` if the file or context is missing, and `Unusable` if it can't be used.
+    Raises `Absent` if the file or context is missing, and `Unusable` if the context can't be used.
     """
     if content is None:
         files = _files(path)
@@ -80,7 +80,7 @@ def _chosen(files: Sequence[Path], shown: str, path: str | None, context: str | 
     name = merged["current-context"] if context is None else context
     if not name:
         raise Absent(
-            "context", f"is missing, and {shown} has no current context; {choices('', names)}"
+            "context", f"is not set, and {shown} has no current context; {choices('', names)}"
         )
     if name not in names:
         where = "" if context is not None else ", the current context,"
@@ -131,7 +131,7 @@ def _view(files: Sequence[Path], shown: str, *flags: str) -> Any:
 
 
 def _folder_of(user: str, files: Sequence[Path]) -> Path:
-    """Return the folder of the first file with a user, to which the user's paths are relative."""
+    """Return the folder of the first file that contains `user`; the user's paths start there."""
     for file in files:
         users = (yaml.safe_load(file.read_text()) or {}).get("users") or ()
         if any(each["name"] == user for each in users):

@@ -83,7 +83,7 @@ def _fitting(
 
 
 def _presumed(settings: KubeconfigSettings) -> tuple[Choice, Found, ExistingOperator | None]:
-    """Return placeholders for a cluster, created by the previewed program, and its operator."""
+    """Return placeholders for a cluster that the previewed program creates, and its operator."""
     pulumi.log.info("the cluster does not exist yet: this preview assumes a new one")
     images = settings.images or Images()
     installs = settings.registry is not None or None not in {
@@ -130,7 +130,7 @@ def require_alone(found: Found, namespace: str, stack: str) -> None:
 
 
 def require_namespace(found: Found, namespace: str, stack: str, *, named: bool) -> None:
-    """Raise `Unusable` unless the stack can use the named namespace, or create or keep its own."""
+    """Raise `Unusable` unless the stack can use the namespace; `named` is true if one is set."""
     if named and namespace not in {*found.namespaces, *found.unseen}:
         raise Unusable(
             "namespace",
@@ -154,7 +154,7 @@ def require_home(found: Found, stack: str) -> None:
             "the training operator would be installed in the namespace "
             f"{releases.NAMESPACE}, which already exists and is not this stack's: its pods would "
             "be subject to a different Pod Security level, and `make down` would remove it. Ask "
-            "the namespace's owner to install the training operator, and set existing",
+            "the namespace's owner to install the training operator, then set `operator: existing`",
         )
 
 
@@ -167,7 +167,7 @@ def _report(
 ) -> None:
     if settings.context is None and settings.kubeconfig is None:
         pulumi.log.warn(
-            f"slipway:cluster.context: is missing, so the current one in {choice.files}, "
+            f"slipway:cluster.context: is not set, so the current context in {choice.files}, "
             f"{choice.context}, is used; if you switch contexts, the stack moves to that cluster"
         )
     pulumi.log.info(f"cluster {choice.server}, context {choice.context} in {choice.files}")

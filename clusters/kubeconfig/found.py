@@ -12,7 +12,7 @@ from core.problem import quote
 
 @dataclass(frozen=True)
 class Deployed:
-    """A training operator's Deployment, and the stack that created it, or None if none did."""
+    """A training operator's Deployment; `made_by` is the stack that created it, or None."""
 
     namespace: str
     name: str
@@ -36,7 +36,7 @@ class Found:
             example because the namespace does not exist yet.
         namespaces: The jobs' and the operator's namespaces, if they exist and can be read, each
             with the stack that created it, or None if another party did.
-        unseen: Those of these two namespaces that can't be read.
+        unseen: The namespaces among these two that can't be read.
         jobs_of: The stack whose service account is in the jobs' namespace, or None if there is
             none or it is unknown.
         default_class: Whether there is a default StorageClass, or None if that can't be read.
@@ -71,7 +71,7 @@ def decide(
             raise _unfit(
                 requested,
                 "this stack installed the operator itself, and would remove it; set auto, or run "
-                "`make down`, and run `make up` after someone else has installed an operator",
+                "`make down`, and run `make up` once another party has installed an operator",
             )
         return None
     if found.serves and (found.deployed or found.judged is True):
@@ -113,7 +113,7 @@ def _others(requested: Requested, facts: Found, namespace: str) -> ExistingOpera
         raise _unfit(
             requested,
             f"there is already a training operator{f', {named}' if named else ''}, and two would "
-            "both act on every job; set existing or auto to use that one",
+            "both act on every job; set existing or auto to use the existing operator",
         )
     if not operators:
         return ExistingOperator()

@@ -23,7 +23,8 @@ _LABEL = f"control-plane=kubeflow-{NAME}"
 """The Deployment's label in every release since 1.4
 (https://github.com/kubeflow/training-operator/blob/v1.9.4/manifests/base/deployment.yaml)."""
 _DEFAULT = "storageclass.kubernetes.io/is-default-class"
-"""https://kubernetes.io/docs/concepts/storage/storage-classes/#default-storageclass"""
+"""The annotation on the default StorageClass
+(https://kubernetes.io/docs/concepts/storage/storage-classes/#default-storageclass)."""
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _LIMIT = (3, 5)
 """Timeouts in seconds for connecting and for the response."""
@@ -52,7 +53,10 @@ def get(api: client.ApiClient, path: str, **query: str) -> Any:
 
 
 def owner(api: client.ApiClient, namespace: str) -> str | None:
-    """Return the stack that created a namespace or, if unknown, the jobs' service account in it."""
+    """Return the stack that created a namespace, or None if unknown.
+
+    If the namespace does not name its stack, the jobs' service account in the namespace may.
+    """
     stack = _made_by(get(api, f"/api/v1/namespaces/{namespace}"))
     return _account_made_by(api, namespace) if stack is None else stack
 
@@ -67,7 +71,7 @@ def _unreachable(choice: Choice, why: str) -> str:
     see = f"`{kubectl(choice.path, choice.context)} get --raw /version`"
     if "certificate verify failed" in why:
         return (
-            f"{choice.server} does not identify itself as that cluster: {why}. Its certificate was "
+            f"{choice.server} does not identify itself as the cluster: {why}. Its certificate was "
             "not issued by the kubeconfig's certificate-authority: check that the server is the "
             f"right one, and that no proxy is responding in its place: {see}"
         )
@@ -151,7 +155,7 @@ def _judged(api: client.ApiClient, namespace: str) -> bool | None:
 
 
 def _made_by(thing: Mapping[str, Any] | None) -> str | None:
-    """Return the stack that created an object, or None if another party did or it is missing."""
+    """Return the stack that created an object; None for another party's or a missing object."""
     stack = ((thing or {}).get("metadata", {}).get("annotations") or {}).get(MADE_BY)
     return None if stack is None else str(stack)
 

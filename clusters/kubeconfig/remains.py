@@ -1,4 +1,4 @@
-"""What a destroyed stack left behind in an existing cluster."""
+"""Find the objects that a destroyed stack left behind in an existing cluster."""
 
 from collections.abc import Mapping
 
@@ -58,7 +58,7 @@ def remains(settings: KubeconfigSettings, stack: str) -> Remains:
 
 
 def _labeled(api: client.ApiClient, namespace: str, kubectl: str) -> Remains:
-    """Return the remaining objects with commands to remove them; kept claims are only mentioned."""
+    """Return remaining objects, each with its removal command; kept claims are only mentioned."""
     left, kept = [], []
     for kind, root in _KINDS.items():
         # None means that the kind does not exist or can't be read.

@@ -27,7 +27,7 @@ class Gpus:
     """The GPU nodes.
 
     Args:
-        per_node: Number of `nvidia.com/gpu` on each of these nodes.
+        per_node: Number of `nvidia.com/gpu` resources on each of these nodes.
         nodes: Minimum number of nodes; if 0, nodes are created when a job needs them.
         max_nodes: Maximum number of nodes; by default unknown.
         labels: Labels that only these nodes have.
@@ -51,8 +51,8 @@ class KubeconfigSettings(Consistent):
 
     Args:
         path: Path to the kubeconfig; by default $KUBECONFIG, or else ~/.kube/config.
-        kubeconfig: Content of a kubeconfig, as a string or a map, instead of `path`, for a program
-            that has just created the cluster. A secret.
+        kubeconfig: Content of a kubeconfig, as a string or a map. Set it instead of `path` in a
+            program that has just created the cluster. A secret.
         context: Context in the kubeconfig; by default the current one.
         namespace: Existing namespace for jobs; by default `slipway-jobs` is created.
         operator: Install the training operator (`install`), use an existing one (`existing`), or

@@ -43,7 +43,7 @@ class MinikubeSettings(Consistent):
         kubernetes_version: Kubernetes version; by default minikube's default.
         ports: Ports on this machine that are mapped to ports on the nodes.
         mount: A directory on this machine to mount in the nodes; minikube allows only one.
-        force: Continue despite minikube's warnings, such as about using the docker driver as root.
+        force: Ignore minikube's warnings, such as the one about running the docker driver as root.
         adopt: Use an existing profile with this name. It is never deleted.
     """
 

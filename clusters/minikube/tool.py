@@ -139,7 +139,7 @@ class MinikubeTool(Tool):
         return Path(home) if Path(home).name == ".minikube" else Path(home, ".minikube")
 
     def _offline_flags(self, context: Context) -> list[str]:
-        """Provide the files that minikube would fetch, if possible, and return flags for them."""
+        """Provide files that minikube would fetch, if possible, and return flags to use them."""
         engine = self._engine
         if engine is None or engine.problem() or not MinikubeNode.is_provided():
             return []
@@ -171,7 +171,7 @@ class MinikubeTool(Tool):
         return config.get("KubernetesConfig") or {}
 
     def _statuses(self) -> list[Mapping[str, Any]]:
-        """Return minikube's status for each node; its exit status is ignored if any is stopped."""
+        """Return minikube's status for each node, even if minikube fails because one is stopped."""
         lines: list[str] = []
         with suppress(CommandFailed):
             self.run("status", "--output=json", line=lines.append)
@@ -211,7 +211,7 @@ def _start_flags(inputs: Mapping[str, Any]) -> list[str]:
 
 
 def more_tools() -> tuple[str, ...]:
-    """Return tools that setup must provide besides minikube: podman, and those to build nodes."""
+    """Return the tools that setup must provide besides minikube, to run and to build the nodes."""
     works = any(Engine(each).problem() is None for each in CONTAINER_DRIVERS)
     tools = () if works or shutil.which("virsh") else podman.TOOLS  # virsh selects kvm2
     return (*tools, *MinikubeNode.needed())

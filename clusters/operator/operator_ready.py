@@ -63,13 +63,13 @@ class OperatorReadyHandler(Handler):
         return str(operator), {}
 
     def delete(self, state: Properties, context: Context) -> None:
-        """Stop runs that are not in any Pulumi state while the operator can still stop them."""
+        """While the operator can still stop runs, stop those that are not in any Pulumi state."""
         if not state.get("shared"):  # the owner of runs in a shared namespace is unknown
             self._stop_runs(state["kubeconfig"], state["jobNamespace"], context)
 
 
 class Operator:
-    """The training operator that inputs describe: the stack's own, or an existing one."""
+    """The training operator in a resource's inputs: the stack's own, or an existing one."""
 
     def __init__(self, inputs: Properties) -> None:
         self._api = connect(inputs["kubeconfig"])
@@ -101,7 +101,7 @@ class Operator:
     def deliver_certificate(self) -> None:
         """Make the kubelet update the webhook's certificate in the operator's pod immediately.
 
-        Otherwise it updates a mounted Secret once a minute, or when the pod's annotations change
+        By default, it updates a mounted Secret once a minute, or when the pod's annotations change
         (https://kubernetes.io/docs/concepts/configuration/configmap/#mounted-configmaps-are-updated-automatically).
         """
         own = self._rollout

@@ -1,4 +1,4 @@
-"""Kubeflow's training operator, restricted to PyTorchJobs in one namespace, or an existing one."""
+"""Kubeflow's training operator: an existing one, or one for PyTorchJobs in a single namespace."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -98,7 +98,7 @@ def foundations(source: Path, job_namespace: str, wait_image: str) -> list[Manif
 
 
 def deployment(source: Path, job_namespace: str, image: str, wait_image: str) -> Manifest:
-    """Return the operator's Deployment; the other parameters are as for `foundations`."""
+    """Return the Deployment for the operator's `image`; see `foundations` for other parameters."""
     images = {"image": image, "wait_image": wait_image}
     (different,) = rendered(_HERE / "deployment.yaml", jobs=job_namespace, **images, **REQUESTS)
     return cast("Manifest", _merged(read(source / "base" / "deployment.yaml"), different))

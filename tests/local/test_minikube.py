@@ -241,7 +241,7 @@ def test_what_an_interrupted_creation_left_is_removed(here: Machine) -> None:
     here.run("minikube", "stop", "--profile=team")
     listener = Listener()
     MinikubeHandler().create(inputs(), listener)
-    assert "removing what an interrupted run left of team" in listener.said
+    assert "removing team, which an interrupted run left behind" in listener.said
 
 
 @pytest.fixture

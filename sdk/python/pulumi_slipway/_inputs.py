@@ -132,15 +132,15 @@ __all__ = [
 class AksAdminsArgsDict(TypedDict):
     groups: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]]
     """
-    `az ad group show --group NAME --query id`.
+    Object IDs of groups, from `az ad group show --group NAME --query id`.
     """
     service_principals: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]]
     """
-    `az ad sp show --id APP --query id`.
+    Object IDs of service principals, from `az ad sp show --id APP --query id`.
     """
     users: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]]
     """
-    `az ad signed-in-user show --query id`.
+    Object IDs of users; `az ad signed-in-user show --query id` prints yours.
     """
 
 @pulumi.input_type
@@ -150,9 +150,9 @@ class AksAdminsArgs:
                  service_principals: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None,
                  users: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None):
         """
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] groups: `az ad group show --group NAME --query id`.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] service_principals: `az ad sp show --id APP --query id`.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] users: `az ad signed-in-user show --query id`.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] groups: Object IDs of groups, from `az ad group show --group NAME --query id`.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] service_principals: Object IDs of service principals, from `az ad sp show --id APP --query id`.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] users: Object IDs of users; `az ad signed-in-user show --query id` prints yours.
         """
         if groups is not None:
             pulumi.set(__self__, "groups", groups)
@@ -165,7 +165,7 @@ class AksAdminsArgs:
     @pulumi.getter
     def groups(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
         """
-        `az ad group show --group NAME --query id`.
+        Object IDs of groups, from `az ad group show --group NAME --query id`.
         """
         return pulumi.get(self, "groups")
 
@@ -177,7 +177,7 @@ class AksAdminsArgs:
     @pulumi.getter(name="servicePrincipals")
     def service_principals(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
         """
-        `az ad sp show --id APP --query id`.
+        Object IDs of service principals, from `az ad sp show --id APP --query id`.
         """
         return pulumi.get(self, "service_principals")
 
@@ -189,7 +189,7 @@ class AksAdminsArgs:
     @pulumi.getter
     def users(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
         """
-        `az ad signed-in-user show --query id`.
+        Object IDs of users; `az ad signed-in-user show --query id` prints yours.
         """
         return pulumi.get(self, "users")
 
@@ -411,7 +411,7 @@ class AksClusterArgsDict(TypedDict):
     """
     tenant: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The subscription's Entra tenant, by default the login's. A login to a different tenant is refused.
+    The subscription's Entra tenant; by default, that of the current login. A login to a different tenant is refused.
 
     It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
     """
@@ -486,7 +486,7 @@ class AksClusterArgs:
         :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] tags: Tags for all resources that support them, in addition to Slipway's.
                
                It takes at most 48 tags.
-        :param pulumi.Input[_builtins.str] tenant: The subscription's Entra tenant, by default the login's. A login to a different tenant is refused.
+        :param pulumi.Input[_builtins.str] tenant: The subscription's Entra tenant; by default, that of the current login. A login to a different tenant is refused.
                
                It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
         :param pulumi.Input[_builtins.str] tier: Control plane tier. Free has no uptime SLA.
@@ -819,7 +819,7 @@ class AksClusterArgs:
     @pulumi.getter
     def tenant(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The subscription's Entra tenant, by default the login's. A login to a different tenant is refused.
+        The subscription's Entra tenant; by default, that of the current login. A login to a different tenant is refused.
 
         It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
         """
@@ -1057,7 +1057,7 @@ class AksFallbackArgs:
 class AksGpuNodesArgsDict(TypedDict):
     driver: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    What installs NVIDIA's driver. `aks`: AKS installs it, and Slipway installs the device plugin. `gpu-operator`: NVIDIA's GPU operator, which you install, installs both the driver and the device plugin.
+    Installer of NVIDIA's driver. `aks`: AKS installs the driver, and Slipway the device plugin. `gpu-operator`: NVIDIA's GPU operator, which you install, installs both the driver and the device plugin.
 
     One of `aks`, `gpu-operator`.
     """
@@ -1114,7 +1114,7 @@ class AksGpuNodesArgs:
                  taints: pulumi.Input[Optional[Sequence[pulumi.Input['AksTaintArgs']]]] = None,
                  zones: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None):
         """
-        :param pulumi.Input[_builtins.str] driver: What installs NVIDIA's driver. `aks`: AKS installs it, and Slipway installs the device plugin. `gpu-operator`: NVIDIA's GPU operator, which you install, installs both the driver and the device plugin.
+        :param pulumi.Input[_builtins.str] driver: Installer of NVIDIA's driver. `aks`: AKS installs the driver, and Slipway the device plugin. `gpu-operator`: NVIDIA's GPU operator, which you install, installs both the driver and the device plugin.
                
                One of `aks`, `gpu-operator`.
         :param pulumi.Input[_builtins.int] gpus_per_node: GPUs per node, if its size is not listed in clusters/azure/sizes.yaml.
@@ -1154,7 +1154,7 @@ class AksGpuNodesArgs:
     @pulumi.getter
     def driver(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        What installs NVIDIA's driver. `aks`: AKS installs it, and Slipway installs the device plugin. `gpu-operator`: NVIDIA's GPU operator, which you install, installs both the driver and the device plugin.
+        Installer of NVIDIA's driver. `aks`: AKS installs the driver, and Slipway the device plugin. `gpu-operator`: NVIDIA's GPU operator, which you install, installs both the driver and the device plugin.
 
         One of `aks`, `gpu-operator`.
         """
@@ -1494,25 +1494,25 @@ class AksNetworkArgsDict(TypedDict):
     """
     Address range of the virtual network.
 
-    It takes addresses in CIDR notation, such as 192.0.2.0/24.
+    It takes an address range in CIDR notation, such as 192.0.2.0/24.
     """
     nodes: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
     Address range of the subnet for nodes, within `addresses`.
 
-    It takes addresses in CIDR notation, such as 192.0.2.0/24.
+    It takes an address range in CIDR notation, such as 192.0.2.0/24.
     """
     pods: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
     Address range for pods, outside the virtual network.
 
-    It takes addresses in CIDR notation, such as 192.0.2.0/24.
+    It takes an address range in CIDR notation, such as 192.0.2.0/24.
     """
     services: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
     Address range for Services.
 
-    It takes addresses in CIDR notation, such as 192.0.2.0/24.
+    It takes an address range in CIDR notation, such as 192.0.2.0/24.
     """
     subnet: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
@@ -1532,16 +1532,16 @@ class AksNetworkArgs:
         """
         :param pulumi.Input[_builtins.str] addresses: Address range of the virtual network.
                
-               It takes addresses in CIDR notation, such as 192.0.2.0/24.
+               It takes an address range in CIDR notation, such as 192.0.2.0/24.
         :param pulumi.Input[_builtins.str] nodes: Address range of the subnet for nodes, within `addresses`.
                
-               It takes addresses in CIDR notation, such as 192.0.2.0/24.
+               It takes an address range in CIDR notation, such as 192.0.2.0/24.
         :param pulumi.Input[_builtins.str] pods: Address range for pods, outside the virtual network.
                
-               It takes addresses in CIDR notation, such as 192.0.2.0/24.
+               It takes an address range in CIDR notation, such as 192.0.2.0/24.
         :param pulumi.Input[_builtins.str] services: Address range for Services.
                
-               It takes addresses in CIDR notation, such as 192.0.2.0/24.
+               It takes an address range in CIDR notation, such as 192.0.2.0/24.
         :param pulumi.Input[_builtins.str] subnet: ID of an existing subnet to use instead of creating a virtual network.
                
                It takes a subnet's ID: /subscriptions/…/providers/Microsoft.Network/virtualNetworks/…/subnets/….
@@ -1563,7 +1563,7 @@ class AksNetworkArgs:
         """
         Address range of the virtual network.
 
-        It takes addresses in CIDR notation, such as 192.0.2.0/24.
+        It takes an address range in CIDR notation, such as 192.0.2.0/24.
         """
         return pulumi.get(self, "addresses")
 
@@ -1577,7 +1577,7 @@ class AksNetworkArgs:
         """
         Address range of the subnet for nodes, within `addresses`.
 
-        It takes addresses in CIDR notation, such as 192.0.2.0/24.
+        It takes an address range in CIDR notation, such as 192.0.2.0/24.
         """
         return pulumi.get(self, "nodes")
 
@@ -1591,7 +1591,7 @@ class AksNetworkArgs:
         """
         Address range for pods, outside the virtual network.
 
-        It takes addresses in CIDR notation, such as 192.0.2.0/24.
+        It takes an address range in CIDR notation, such as 192.0.2.0/24.
         """
         return pulumi.get(self, "pods")
 
@@ -1605,7 +1605,7 @@ class AksNetworkArgs:
         """
         Address range for Services.
 
-        It takes addresses in CIDR notation, such as 192.0.2.0/24.
+        It takes an address range in CIDR notation, such as 192.0.2.0/24.
         """
         return pulumi.get(self, "services")
 
@@ -1747,13 +1747,13 @@ class AksRegistryArgs:
 class AksSpotArgsDict(TypedDict):
     eviction_policy: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Whether an evicted node is deleted or deallocated. A deallocated node still counts against the quota, and its disk is billed.
+    Delete or deallocate an evicted node. A deallocated node still counts against the quota, and its disk is billed.
 
     One of `Delete`, `Deallocate`.
     """
     fallback: NotRequired[pulumi.Input[Optional['AksFallbackArgsDict']]]
     """
-    Regular nodes for jobs if no spot node is available; without it, the jobs wait.
+    Regular nodes for jobs if no spot node is available; if not set, the jobs wait.
     """
     max_price: NotRequired[pulumi.Input[Optional[_builtins.float]]]
     """
@@ -1769,10 +1769,10 @@ class AksSpotArgs:
                  fallback: pulumi.Input[Optional['AksFallbackArgs']] = None,
                  max_price: pulumi.Input[Optional[_builtins.float]] = None):
         """
-        :param pulumi.Input[_builtins.str] eviction_policy: Whether an evicted node is deleted or deallocated. A deallocated node still counts against the quota, and its disk is billed.
+        :param pulumi.Input[_builtins.str] eviction_policy: Delete or deallocate an evicted node. A deallocated node still counts against the quota, and its disk is billed.
                
                One of `Delete`, `Deallocate`.
-        :param pulumi.Input['AksFallbackArgs'] fallback: Regular nodes for jobs if no spot node is available; without it, the jobs wait.
+        :param pulumi.Input['AksFallbackArgs'] fallback: Regular nodes for jobs if no spot node is available; if not set, the jobs wait.
         :param pulumi.Input[_builtins.float] max_price: Price in US dollars per node and hour above which a node is evicted; -1 to never evict nodes because of the price.
                
                It takes -1, or a number above 0 with at most 5 decimals.
@@ -1788,7 +1788,7 @@ class AksSpotArgs:
     @pulumi.getter(name="evictionPolicy")
     def eviction_policy(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Whether an evicted node is deleted or deallocated. A deallocated node still counts against the quota, and its disk is billed.
+        Delete or deallocate an evicted node. A deallocated node still counts against the quota, and its disk is billed.
 
         One of `Delete`, `Deallocate`.
         """
@@ -1802,7 +1802,7 @@ class AksSpotArgs:
     @pulumi.getter
     def fallback(self) -> pulumi.Input[Optional['AksFallbackArgs']]:
         """
-        Regular nodes for jobs if no spot node is available; without it, the jobs wait.
+        Regular nodes for jobs if no spot node is available; if not set, the jobs wait.
         """
         return pulumi.get(self, "fallback")
 
@@ -1834,7 +1834,7 @@ class AksStorageArgsDict(TypedDict):
     """
     redundancy: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    How many copies of the data Azure keeps, and where.
+    The number and the locations of the copies of the data that Azure keeps.
 
     One of `Standard_LRS`, `Standard_ZRS`, `Standard_GRS`, `Standard_GZRS`.
     """
@@ -1853,7 +1853,7 @@ class AksStorageArgs:
         :param pulumi.Input[_builtins.str] name: Unique across Azure; by default derived from the subscription and the resource group.
                
                It takes 3 to 24 characters from a-z and 0-9.
-        :param pulumi.Input[_builtins.str] redundancy: How many copies of the data Azure keeps, and where.
+        :param pulumi.Input[_builtins.str] redundancy: The number and the locations of the copies of the data that Azure keeps.
                
                One of `Standard_LRS`, `Standard_ZRS`, `Standard_GRS`, `Standard_GZRS`.
         :param pulumi.Input[_builtins.int] retention_days: Number of days for which deleted data can be restored.
@@ -1883,7 +1883,7 @@ class AksStorageArgs:
     @pulumi.getter
     def redundancy(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        How many copies of the data Azure keeps, and where.
+        The number and the locations of the copies of the data that Azure keeps.
 
         One of `Standard_LRS`, `Standard_ZRS`, `Standard_GRS`, `Standard_GZRS`.
         """
@@ -2104,7 +2104,7 @@ class AksTaintArgs:
 class AzureStackClusterArgsDict(TypedDict):
     custom_location: pulumi.Input[_builtins.str]
     """
-    The custom location of the Azure Local instance, created with it.
+    The custom location that was created with the Azure Local instance.
 
     It takes the ID that `az customlocation show --query id` prints: /subscriptions/…/providers/Microsoft.ExtendedLocation/customLocations/….
     """
@@ -2114,7 +2114,7 @@ class AzureStackClusterArgsDict(TypedDict):
     """
     location: pulumi.Input[_builtins.str]
     """
-    The Azure Local instance's region in Azure or, with `disconnected`, the region's name in its own control plane.
+    The Azure region of the Azure Local instance; if `disconnected` is set, the region's name in the instance's own control plane.
 
     It takes a region as `az account list-locations` names it, such as westeurope.
     """
@@ -2212,7 +2212,7 @@ class AzureStackClusterArgsDict(TypedDict):
     """
     tenant: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The subscription's Entra tenant, by default the login's. A login to a different tenant is refused.
+    The subscription's Entra tenant; by default, that of the current login. A login to a different tenant is refused.
 
     It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
     """
@@ -2244,11 +2244,11 @@ class AzureStackClusterArgs:
                  tags: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]] = None,
                  tenant: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        :param pulumi.Input[_builtins.str] custom_location: The custom location of the Azure Local instance, created with it.
+        :param pulumi.Input[_builtins.str] custom_location: The custom location that was created with the Azure Local instance.
                
                It takes the ID that `az customlocation show --query id` prints: /subscriptions/…/providers/Microsoft.ExtendedLocation/customLocations/….
         :param pulumi.Input[_builtins.str] kind: The kind of cluster.
-        :param pulumi.Input[_builtins.str] location: The Azure Local instance's region in Azure or, with `disconnected`, the region's name in its own control plane.
+        :param pulumi.Input[_builtins.str] location: The Azure region of the Azure Local instance; if `disconnected` is set, the region's name in the instance's own control plane.
                
                It takes a region as `az account list-locations` names it, such as westeurope.
         :param pulumi.Input[Union[_builtins.str, 'AzureStackLogicalNetworkArgs']] logical_network: The network for the cluster's machines: the ID of an existing one, or the properties of a new one.
@@ -2286,7 +2286,7 @@ class AzureStackClusterArgs:
         :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] tags: Tags for all resources that support them, in addition to Slipway's.
                
                It takes at most 48 tags.
-        :param pulumi.Input[_builtins.str] tenant: The subscription's Entra tenant, by default the login's. A login to a different tenant is refused.
+        :param pulumi.Input[_builtins.str] tenant: The subscription's Entra tenant; by default, that of the current login. A login to a different tenant is refused.
                
                It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
         """
@@ -2334,7 +2334,7 @@ class AzureStackClusterArgs:
     @pulumi.getter(name="customLocation")
     def custom_location(self) -> pulumi.Input[_builtins.str]:
         """
-        The custom location of the Azure Local instance, created with it.
+        The custom location that was created with the Azure Local instance.
 
         It takes the ID that `az customlocation show --query id` prints: /subscriptions/…/providers/Microsoft.ExtendedLocation/customLocations/….
         """
@@ -2360,7 +2360,7 @@ class AzureStackClusterArgs:
     @pulumi.getter
     def location(self) -> pulumi.Input[_builtins.str]:
         """
-        The Azure Local instance's region in Azure or, with `disconnected`, the region's name in its own control plane.
+        The Azure region of the Azure Local instance; if `disconnected` is set, the region's name in the instance's own control plane.
 
         It takes a region as `az account list-locations` names it, such as westeurope.
         """
@@ -2618,7 +2618,7 @@ class AzureStackClusterArgs:
     @pulumi.getter
     def tenant(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The subscription's Entra tenant, by default the login's. A login to a different tenant is refused.
+        The subscription's Entra tenant; by default, that of the current login. A login to a different tenant is refused.
 
         It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
         """
@@ -2638,7 +2638,7 @@ class AzureStackControlPlaneArgsDict(TypedDict):
     """
     nodes: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    Number of machines; 3 or 5 machines tolerate the failure of one.
+    Number of machines; 3 tolerate the failure of one machine, and 5 the failure of two.
 
     One of `1`, `3`, `5`.
     """
@@ -2659,7 +2659,7 @@ class AzureStackControlPlaneArgs:
         :param pulumi.Input[_builtins.str] address: Static IP address for the API server, in the logical network but outside the network's pool; by default AKS chooses one.
                
                It takes an IPv4 address, such as 10.20.0.10.
-        :param pulumi.Input[_builtins.int] nodes: Number of machines; 3 or 5 machines tolerate the failure of one.
+        :param pulumi.Input[_builtins.int] nodes: Number of machines; 3 tolerate the failure of one machine, and 5 the failure of two.
                
                One of `1`, `3`, `5`.
         :param pulumi.Input[_builtins.str] size: Size of each machine.
@@ -2691,7 +2691,7 @@ class AzureStackControlPlaneArgs:
     @pulumi.getter
     def nodes(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        Number of machines; 3 or 5 machines tolerate the failure of one.
+        Number of machines; 3 tolerate the failure of one machine, and 5 the failure of two.
 
         One of `1`, `3`, `5`.
         """
@@ -3648,7 +3648,7 @@ class JobArgsDict(TypedDict):
     """
     Cores requested by each replica.
 
-    It takes cores above 0, such as 2, 0.5 or 500m.
+    It takes a number of CPU cores above 0, such as 2, 0.5 or 500m.
     """
     data: NotRequired[pulumi.Input[Optional['JobDataArgsDict']]]
     """
@@ -4004,7 +4004,7 @@ class JobArgs:
         :param pulumi.Input[Sequence[pulumi.Input[Union[_builtins.str, _builtins.float, _builtins.bool]]]] command: A list, instead of an image's ENTRYPOINT or a script's `scriptEntry`.
         :param pulumi.Input[Union[_builtins.str, _builtins.float]] cpu: Cores requested by each replica.
                
-               It takes cores above 0, such as 2, 0.5 or 500m.
+               It takes a number of CPU cores above 0, such as 2, 0.5 or 500m.
         :param pulumi.Input['JobDataArgs'] data: What it trains on: a `url` with its `sha256`, or a `volume`.
         :param pulumi.Input[_builtins.int] debug: The rank that waits for a debugger before its program begins.
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] depends_on: Jobs that must have succeeded and passed their gates before.
@@ -4357,7 +4357,7 @@ class JobArgs:
         """
         Cores requested by each replica.
 
-        It takes cores above 0, such as 2, 0.5 or 500m.
+        It takes a number of CPU cores above 0, such as 2, 0.5 or 500m.
         """
         return pulumi.get(self, "cpu")
 
@@ -5558,7 +5558,7 @@ class JobLimitsArgsDict(TypedDict):
     """
     CPU cores; by default, a replica can also use the node's idle cores.
 
-    It takes cores above 0, such as 2, 0.5 or 500m.
+    It takes a number of CPU cores above 0, such as 2, 0.5 or 500m.
     """
     ephemeral_storage: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
@@ -5582,7 +5582,7 @@ class JobLimitsArgs:
         """
         :param pulumi.Input[Union[_builtins.str, _builtins.float]] cpu: CPU cores; by default, a replica can also use the node's idle cores.
                
-               It takes cores above 0, such as 2, 0.5 or 500m.
+               It takes a number of CPU cores above 0, such as 2, 0.5 or 500m.
         :param pulumi.Input[_builtins.str] ephemeral_storage: Space on the node's disk.
                
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
@@ -5603,7 +5603,7 @@ class JobLimitsArgs:
         """
         CPU cores; by default, a replica can also use the node's idle cores.
 
-        It takes cores above 0, such as 2, 0.5 or 500m.
+        It takes a number of CPU cores above 0, such as 2, 0.5 or 500m.
         """
         return pulumi.get(self, "cpu")
 
@@ -5645,7 +5645,7 @@ class JobMasterArgsDict(TypedDict):
     """
     CPU cores that it requests.
 
-    It takes cores above 0, such as 2, 0.5 or 500m.
+    It takes a number of CPU cores above 0, such as 2, 0.5 or 500m.
     """
     ephemeral_storage: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
@@ -5679,7 +5679,7 @@ class JobMasterArgs:
         """
         :param pulumi.Input[Union[_builtins.str, _builtins.float]] cpu: CPU cores that it requests.
                
-               It takes cores above 0, such as 2, 0.5 or 500m.
+               It takes a number of CPU cores above 0, such as 2, 0.5 or 500m.
         :param pulumi.Input[_builtins.str] ephemeral_storage: Disk space on the node that it requests.
                
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
@@ -5706,7 +5706,7 @@ class JobMasterArgs:
         """
         CPU cores that it requests.
 
-        It takes cores above 0, such as 2, 0.5 or 500m.
+        It takes a number of CPU cores above 0, such as 2, 0.5 or 500m.
         """
         return pulumi.get(self, "cpu")
 
@@ -6188,7 +6188,7 @@ class KindClusterArgsDict(TypedDict):
     """
     Number of control plane nodes.
 
-    It takes 1, 3, 5, 7 or 9: more than half of them must agree, so an even number tolerates no more failures (https://etcd.io/docs/v3.6/faq/).
+    It takes 1, 3, 5, 7 or 9; an even number of nodes tolerates as many failures as one node less (https://etcd.io/docs/v3.6/faq/).
 
     One of `1`, `3`, `5`, `7`, `9`.
     """
@@ -6238,7 +6238,7 @@ class KindClusterArgs:
         :param pulumi.Input[_builtins.bool] adopt: Use an existing cluster with this name. It is never deleted.
         :param pulumi.Input[_builtins.int] control_planes: Number of control plane nodes.
                
-               It takes 1, 3, 5, 7 or 9: more than half of them must agree, so an even number tolerates no more failures (https://etcd.io/docs/v3.6/faq/).
+               It takes 1, 3, 5, 7 or 9; an even number of nodes tolerates as many failures as one node less (https://etcd.io/docs/v3.6/faq/).
                
                One of `1`, `3`, `5`, `7`, `9`.
         :param pulumi.Input[_builtins.str] image: Image for the nodes, which determines the Kubernetes version; by default kind's default image.
@@ -6300,7 +6300,7 @@ class KindClusterArgs:
         """
         Number of control plane nodes.
 
-        It takes 1, 3, 5, 7 or 9: more than half of them must agree, so an even number tolerates no more failures (https://etcd.io/docs/v3.6/faq/).
+        It takes 1, 3, 5, 7 or 9; an even number of nodes tolerates as many failures as one node less (https://etcd.io/docs/v3.6/faq/).
 
         One of `1`, `3`, `5`, `7`, `9`.
         """
@@ -6570,7 +6570,7 @@ class KindReservedArgsDict(TypedDict):
     """
     Number of cores.
 
-    It takes cores above 0, such as 2, 0.5 or 500m.
+    It takes a number of CPU cores above 0, such as 2, 0.5 or 500m.
     """
     memory: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
@@ -6587,7 +6587,7 @@ class KindReservedArgs:
         """
         :param pulumi.Input[Union[_builtins.str, _builtins.float]] cpu: Number of cores.
                
-               It takes cores above 0, such as 2, 0.5 or 500m.
+               It takes a number of CPU cores above 0, such as 2, 0.5 or 500m.
         :param pulumi.Input[_builtins.str] memory: Amount of memory, with a unit.
                
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
@@ -6603,7 +6603,7 @@ class KindReservedArgs:
         """
         Number of cores.
 
-        It takes cores above 0, such as 2, 0.5 or 500m.
+        It takes a number of CPU cores above 0, such as 2, 0.5 or 500m.
         """
         return pulumi.get(self, "cpu")
 
@@ -6651,7 +6651,7 @@ class KubeconfigClusterArgsDict(TypedDict):
     """
     kubeconfig: NotRequired[Any]
     """
-    Content of a kubeconfig, as a string or a map, instead of `path`, for a program that has just created the cluster. A secret.
+    Content of a kubeconfig, as a string or a map. Set it instead of `path` in a program that has just created the cluster. A secret.
 
     It takes the content of a kubeconfig, as a string or a map.
     """
@@ -6699,7 +6699,7 @@ class KubeconfigClusterArgs:
         :param pulumi.Input[_builtins.bool] disconnected: Set this if nodes can reach no registry other than `registry`.
         :param pulumi.Input['KubeconfigGpusArgs'] gpus: The GPU nodes; by default none.
         :param pulumi.Input['KubeconfigImagesArgs'] images: Prebuilt images.
-        :param Any kubeconfig: Content of a kubeconfig, as a string or a map, instead of `path`, for a program that has just created the cluster. A secret.
+        :param Any kubeconfig: Content of a kubeconfig, as a string or a map. Set it instead of `path` in a program that has just created the cluster. A secret.
                
                It takes the content of a kubeconfig, as a string or a map.
         :param pulumi.Input[_builtins.str] namespace: Existing namespace for jobs; by default `slipway-jobs` is created.
@@ -6799,7 +6799,7 @@ class KubeconfigClusterArgs:
     @pulumi.getter
     def kubeconfig(self) -> Optional[Any]:
         """
-        Content of a kubeconfig, as a string or a map, instead of `path`, for a program that has just created the cluster. A secret.
+        Content of a kubeconfig, as a string or a map. Set it instead of `path` in a program that has just created the cluster. A secret.
 
         It takes the content of a kubeconfig, as a string or a map.
         """
@@ -6867,7 +6867,7 @@ class KubeconfigClusterArgs:
 class KubeconfigGpusArgsDict(TypedDict):
     per_node: pulumi.Input[_builtins.int]
     """
-    Number of `nvidia.com/gpu` on each of these nodes.
+    Number of `nvidia.com/gpu` resources on each of these nodes.
     """
     device_plugin: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
@@ -6907,7 +6907,7 @@ class KubeconfigGpusArgs:
                  nodes: pulumi.Input[Optional[_builtins.int]] = None,
                  taints: pulumi.Input[Optional[Sequence[pulumi.Input['KubeconfigTaintArgs']]]] = None):
         """
-        :param pulumi.Input[_builtins.int] per_node: Number of `nvidia.com/gpu` on each of these nodes.
+        :param pulumi.Input[_builtins.int] per_node: Number of `nvidia.com/gpu` resources on each of these nodes.
         :param pulumi.Input[_builtins.bool] device_plugin: Let Slipway install NVIDIA's device plugin; most clusters already have it.
         :param pulumi.Input[_builtins.str] interface: The pods' network interface that NCCL and Gloo use.
                
@@ -6935,7 +6935,7 @@ class KubeconfigGpusArgs:
     @pulumi.getter(name="perNode")
     def per_node(self) -> pulumi.Input[_builtins.int]:
         """
-        Number of `nvidia.com/gpu` on each of these nodes.
+        Number of `nvidia.com/gpu` resources on each of these nodes.
         """
         return pulumi.get(self, "per_node")
 
@@ -7372,7 +7372,7 @@ class MinikubeClusterArgsDict(TypedDict):
     """
     force: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Continue despite minikube's warnings, such as about using the docker driver as root.
+    Ignore minikube's warnings, such as the one about running the docker driver as root.
     """
     kubernetes_version: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
@@ -7432,7 +7432,7 @@ class MinikubeClusterArgs:
                It takes one of docker, podman, kvm2, qemu2, virtualbox, vfkit, hyperkit, hyperv (https://minikube.sigs.k8s.io/docs/drivers/).
                
                One of `docker`, `podman`, `kvm2`, `qemu2`, `virtualbox`, `vfkit`, `hyperkit`, `hyperv`.
-        :param pulumi.Input[_builtins.bool] force: Continue despite minikube's warnings, such as about using the docker driver as root.
+        :param pulumi.Input[_builtins.bool] force: Ignore minikube's warnings, such as the one about running the docker driver as root.
         :param pulumi.Input[_builtins.str] kubernetes_version: Kubernetes version; by default minikube's default.
                
                It takes a full version, such as v1.34.3.
@@ -7540,7 +7540,7 @@ class MinikubeClusterArgs:
     @pulumi.getter
     def force(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Continue despite minikube's warnings, such as about using the docker driver as root.
+        Ignore minikube's warnings, such as the one about running the docker driver as root.
         """
         return pulumi.get(self, "force")
 

@@ -44,7 +44,7 @@ def test_there_is_no_report_without_an_autoscaler() -> None:
 @pytest.mark.parametrize(
     ("words", "meant"),
     [
-        ("Operation results in exceeding quota limits of Core. Maximum allowed: 10", "quota:"),
+        ("Operation results in exceeding quota limits of Core. Maximum allowed: 10", "used up:"),
         ("Code=OverconstrainedAllocationRequest", "no machines of this size are available"),
         ("ZonalAllocationFailed: no capacity in zone 1", "no machines of this size are available"),
         ("SkuNotAvailable: Standard_NC4as_T4_v3", "no machines of this size are available"),
@@ -62,7 +62,7 @@ def test_known_provider_messages_are_explained(words: str, meant: str) -> None:
 def test_a_group_that_backs_off_is_named_with_its_error() -> None:
     (told,) = cloud_reports.setbacks(status("QUOTA_EXCEEDED", "Quota 'GPUS' exceeded. Limit: 0"))
     assert "aks-gpu-vmss: QUOTA_EXCEEDED: Quota 'GPUS' exceeded. Limit: 0" in told
-    assert told.startswith("the subscription's quota: raise it")
+    assert told.startswith("the subscription's quota is used up: raise it")
 
 
 def test_a_repeated_failure_of_the_autoscaler_is_reported_once() -> None:

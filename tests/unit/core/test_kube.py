@@ -59,5 +59,5 @@ def test_a_new_connection_leaves_the_tls_context_as_it_is(
 def test_a_certificate_that_is_none_is_reported_before_any_request(kubeconfig: str) -> None:
     document = yaml.safe_load(kubeconfig)
     document["users"][0]["user"]["client-key-data"] = "bm8ga2V5"
-    with pytest.raises(ConfigException, match="its certificates can't be loaded"):
+    with pytest.raises(ConfigException, match="the kubeconfig's certificates can't be loaded"):
         kube.connect(yaml.safe_dump(document))

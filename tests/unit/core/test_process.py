@@ -43,7 +43,7 @@ def test_what_is_raised_meanwhile_ends_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "says"),
     [
-        (["ls", "/nowhere"], r"`ls /nowhere` failed with 2: .*No such file"),
+        (["ls", "/nowhere"], r"`ls /nowhere` failed with exit code 2: .*No such file"),
         (["sleep", "60"], "`sleep 60` did not finish within 0 s"),
         (["/nowhere/program"], "`/nowhere/program` can't be run"),
     ],

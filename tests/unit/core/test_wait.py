@@ -10,7 +10,8 @@ from core.wait import until_well
 def test_a_wait_that_ends_says_what_was_the_matter_last() -> None:
     answers = iter(["starting", "listening", "listening", *["deaf"] * 9])
     with pytest.raises(
-        TimeoutError, match=r"after 0\.3 s of waiting for x ready: \w+\. Its log is /log/x\."
+        TimeoutError,
+        match=r"timed out after 0\.3 s of waiting for x ready: \w+\. Its log is /log/x\.",
     ):
         until_well(lambda: next(answers), what="x ready", limit=0.3, log=Path("/log/x"))
 

@@ -184,7 +184,7 @@ REFUSED: dict[str, list[tuple[Any, str, str]]] = {
         (net(job="a", artifact=""), "inputs.net.artifact", "such as model.pt"),
         (net(job="A", artifact="x"), "inputs.net.job", "a DNS label"),
         (net(job="a"), "inputs.net.artifact", "is missing"),
-        ({"inputs": {"net": "a"}}, "inputs.net", "a map of job, artifact"),
+        ({"inputs": {"net": "a"}}, "inputs.net", "a map with the keys job, artifact"),
     ],
     "what a job depends on is a list of names": [
         ({"dependsOn": "a"}, "dependsOn", ""),
@@ -383,7 +383,7 @@ def test_allowed_values_are_described_in_sentences() -> None:
     own = {**IMAGE, "command": [], "env": {"A": [1]}, "build": {"context": 1}}
     found = problems("mine", own)
     assert found["command"] == "[] is not allowed; it must be a list of at least 1 item"
-    assert 'such as "1.10", or a map of secret, key' in found["env.A"]
+    assert 'such as "1.10", or a map with the keys secret, key' in found["env.A"]
     assert found["build.context"].endswith(
         "a path, either absolute or relative to the stack's file"
     )

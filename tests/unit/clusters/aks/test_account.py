@@ -84,7 +84,9 @@ def somebody(answers: dict[str, Any]) -> None:
 FAMILY, SPOT, LIMIT = "Standard NCASv3_T4 Family", "lowPriorityCores", "gpu.maxNodes"
 FALLING_BACK: dict[str, Any] = {"gpu": {"spot": {"fallback": {}}}}
 ANOTHER = {"gpu": {"spot": {"fallback": {"size": "Standard_NC8as_T4_v3"}}}}
-ELSEWHERE = '"westeurop" is not listed by `az account list-locations`. Did you mean westeurope?'
+ELSEWHERE = (
+    '"westeurop" is not among those in `az account list-locations`. Did you mean westeurope?'
+)
 UNREGISTERED = "has the resource provider Microsoft.Storage in the state NotRegistered; run `az "
 RESTRICTED = "is not available in westeurope: NotAvailableForSubscription"
 QUOTA = f"allows 8 vCPUs of {FAMILY}, but the quota in westeurope is "
@@ -170,7 +172,7 @@ def test_an_existing_subnet_has_what_nodes_need_and_is_in_no_other_range(found: 
     assert found(bad, network=network) == {
         "network.subnet": "has no service endpoint Microsoft.Storage, which nodes need for the "
         "storage account; add it",
-        "network.pods": "10.9.0.0/16 overlaps the subnet, 10.9.1.0/24",
+        "network.pods": "10.9.0.0/16 overlaps the subnet, 10.9.1.0/24; choose another range",
     }
 
 

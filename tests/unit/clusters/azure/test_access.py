@@ -43,7 +43,7 @@ def test_a_right_that_has_not_arrived_yet_is_waited_for(api: FakeApi) -> None:
     api.answers["POST", REVIEW] = lambda review: answer(review, allowed=next(answers))
     row = Row()
     assert AccessHandler().create(inputs(api.kubeconfig), row) == ("azure", {})
-    missing = "it responds, but this account is not allowed to create namespaces in it yet"
+    missing = "this account is not allowed to create namespaces in the cluster yet"
     assert row.said == [f"waiting for the cluster azure: {missing}"]
     asked = api.asked[-1][2]["spec"]["resourceAttributes"]
     assert asked == {"verb": "create", "resource": "namespaces"}
@@ -54,7 +54,8 @@ def test_the_end_of_the_wait_says_what_was_seen_and_what_to_do(api: FakeApi) -> 
     with pytest.raises(TimeoutError) as end:
         AccessHandler().create(inputs(api.kubeconfig), Row())
     assert str(end.value) == (
-        "after 2 s of waiting for the cluster azure: the API server responded: who are you?\n"
+        "timed out after 2 s of waiting for the cluster azure: the API server responded: "
+        "who are you?\n"
         "what to do: log in"
     )
 
@@ -103,7 +104,13 @@ def test_ctrl_c_ends_the_wait(api: FakeApi) -> None:
     ("kind", "told"),
     [
         ("fixed", "the cluster will be replaced: pods 10.244.0.0/16 → 10.9.0.0/16. "),
-        ("left", "not changed in the existing cluster: pods 10.244.0.0/16 → 10.9.0.0/16. Do so"),
+        (
+            "left",
+            (
+                "these changes are not applied to the existing cluster: "
+                "pods 10.244.0.0/16 → 10.9.0.0/16. Do so"
+            ),
+        ),
     ],
 )
 def test_the_row_explains_what_a_change_does_to_the_cluster(kind: str, told: str) -> None:

@@ -86,7 +86,7 @@ def test_azure_is_waited_for_as_long_as_it_asks_for_but_no_hour(arm: Arm) -> Non
     listed(row)
     assert pauses.seconds == [17, 60, 5, 1, 1]
     assert row.said[0] == (
-        "waiting for Azure to list the kubeconfig: it is busy: 429 TooManyRequests: slow down"
+        "waiting for Azure to list the kubeconfig: Azure is busy: 429 TooManyRequests: slow down"
     )
 
 

@@ -78,7 +78,7 @@ def test_a_certificate_of_a_clock_that_ran_ahead_is_renewed(
         layout.certificate(name).unlink()
         pki.ensure(layout)
     tomorrow = datetime.now(UTC) + timedelta(days=1)
-    assert pki.problems(layout)[0].startswith(f"{name}: valid from {tomorrow:%Y-%m-%d} to ")
+    assert pki.problems(layout)[0].startswith(f"{name}: valid only from {tomorrow:%Y-%m-%d} to ")
     pki.ensure(layout)
     assert pki.problems(layout) == []
     assert _load(layout, name).not_valid_before_utc < datetime.now(UTC)

@@ -167,7 +167,7 @@ def test_a_kubeconfig_that_can_not_be_used_is_refused_with_the_reason(folder: Pa
     (folder / "empty").write_text("apiVersion: v1\nkind: Config\n")
     (folder / "bad").write_text("a: [")
     for file, words in {
-        "more": "slipway:cluster.context: is missing",  # with no current context
+        "more": "slipway:cluster.context: is not set",  # with no current context
         "lost": '"gone", the current context, is not in',
         "dropped": 'auth-provider "azure", which Kubernetes clients no longer support',
         "empty": "does not contain a context; specify",

@@ -55,7 +55,8 @@ def test_another_stacks_operator_is_that_stacks_alone(found: Found, namespace: s
     assert said.startswith("slipway:cluster: the stack slipway/dev installed")
     assert "If Slipway installed a cluster's operator, only one stack can use" in said
     assert "move this stack's jobs into slipway:jobs of slipway/dev, or use a separate" in said
-    for harmful in ("import", "upsert", "set existing", "set it here", "cluster.namespace"):
+    harmfuls = ("import", "upsert", "set existing", "operator: existing", "set it here")
+    for harmful in (*harmfuls, "cluster.namespace"):
         assert harmful not in said
 
 

@@ -168,7 +168,7 @@ def test_the_timeout_error_includes_conditions_pods_and_events(api: FakeApi) -> 
         OperatorReadyHandler(stop_all).create(inputs(api), Row())
     text = str(caught.value)
     for words in (
-        "after 2 s of waiting for the training operator: 0 of 1 pods",
+        "timed out after 2 s of waiting for the training operator: 0 of 1 pods",
         "Available=False, no minimum availability",
         "ImagePullBackOff no such image",
         "cannot pull",

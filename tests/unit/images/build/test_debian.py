@@ -52,7 +52,7 @@ def test_a_package_is_unpacked(
 
 def test_a_failure_includes_apts_output(programs: Path, tmp_path: Path) -> None:
     (programs / "apt-get").write_text("#!/bin/sh\necho no such package >&2\nexit 100\n")
-    with pytest.raises(CommandFailed, match="failed with 100: no such package"):
+    with pytest.raises(CommandFailed, match="failed with exit code 100: no such package"):
         debian.unpack("numbers", tmp_path / "unpacked")
 
 

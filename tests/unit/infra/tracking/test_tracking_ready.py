@@ -63,7 +63,7 @@ def test_what_does_not_start_ends_the_wait_with_what_its_pod_shows(api: FakeApi,
     with pytest.raises(TimeoutError) as caught:
         TrackingReadyHandler().create(inputs(api), Row())
     text = str(caught.value)
-    assert text.startswith("after 1 s of waiting for the tracking server: 0 of 1 pods")
+    assert text.startswith("timed out after 1 s of waiting for the tracking server: 0 of 1 pods")
     assert "CrashLoopBackOff" in text
     assert "no such driver" in text
 

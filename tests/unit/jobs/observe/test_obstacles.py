@@ -120,7 +120,7 @@ def test_the_reason_why_no_node_is_created_is_explained(api: FakeApi, tracked: R
     reason = "the pool is at its maximum size (no node is being created"
     assert any(line.startswith(reason) for line in told)
     (setback,) = (line for line in told if "aks-gpu-vmss" in line)
-    assert "no machines of this size are available right now, least of all spot ones" in setback
+    assert "no machines of this size are available right now (spot machines run out" in setback
     assert any("SkuNotAvailable" in each for each in tracked.setbacks)
 
 
@@ -158,7 +158,7 @@ def test_a_login_that_is_waited_for_is_warned_of_and_says_why(
     api: FakeApi, tracked: RunState
 ) -> None:
     tracked.see_pods([pod(0, state=waiting("ErrImagePull", REFUSED_LOGIN), phase="Pending")])
-    [told] = [each for each in looked(api, tracked) if "refuses the nodes' login" in each]
+    [told] = [each for each in looked(api, tracked) if "refuses the nodes' credentials" in each]
     assert told.startswith("rank 0 (mine-master-0)")
 
 

@@ -13,7 +13,7 @@ The agent in the pod (`slipway_trainer.agent`) writes and prunes outputs/. It co
 between a store and a directory in the pod. For a tracked run, it sends the ranks' events to
 SLIPWAY_TRACKING (mlflow, wandb or tensorboard), using the variables with these suffixes: the
 server's _URL and, for browsers, its _ADDRESS, the _EXPERIMENT <stack>/<job>, and the _FACTS as
-JSON. None of these can alter a result.
+JSON. None of these variables can alter a result.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TRACKING = "SLIPWAY_TRACKING"
 
 
 def checkpoints_url(job: TrainingJob, place: str | None) -> str | None:
-    """Return the URL for a job's checkpoints; None if it writes none, or there is no place."""
+    """Return the URL for a job's checkpoints, or None if none are written or there is no place."""
     if job.checkpoint is None:
         return None
     return place if job.checkpoint.url is None else job.checkpoint.url

@@ -34,9 +34,9 @@ COMPLETE = "complete"
 NOTE = "#"
 _NAME = re.compile("[0-9]{1,9}-")
 INTERRUPTED = "interrupted"
-"""The field `about` in the last timeline entry of a run that Ctrl-C deleted."""
+"""The value of `about` in the last timeline entry of a run that Ctrl-C deleted."""
 _MOST_ENTRIES = 5000
-"""The maximum number of entries, enough for a thousand replicas that each restart once."""
+"""The maximum number of timeline entries, enough for a thousand replicas that restart once."""
 _FIELDS = {"time", "kind", "about", "text"}
 Kind = Literal["condition", "container", "failure", "event", "warning", "end"]
 Entry = dict[str, str]
@@ -179,7 +179,7 @@ def of_stack(stack: str) -> Path:
 
 
 def _folder(name: str) -> str:
-    """Return a folder name for a stack or job; Pulumi even allows `..` as a stack name."""
+    """Return a safe folder name for a stack or job; Pulumi even allows `..` as a stack name."""
     return name.replace("/", "_") if name.strip(".") else name.replace(".", "_")
 
 

@@ -39,7 +39,7 @@ class Recording:
 
     @property
     def limit(self) -> int:
-        """The maximum size of a container's log, in bytes; then the oldest lines are dropped."""
+        """The maximum size of a container's log, in bytes, above which old lines are dropped."""
         return min(_LOG_BYTES, _RUN_BYTES // self.topology.replicas)
 
     def __enter__(self) -> "Recording":

@@ -79,11 +79,13 @@ def _rank_unknown(job: TrainingJob, _: Surroundings) -> Findings:
     if job.elastic is not None:
         reason = "an elastic job's ranks change, and the rendezvous assigns them"
     elif job.processes_per_node > 1:
-        reason = "with several `processesPerNode`, each process has its own, in the variable RANK"
+        reason = "with several `processesPerNode`, each process has its own rank, in RANK"
     else:
         return
     for name, words in (("command", job.command or ()), ("args", job.args)):
         for index, word in enumerate(words):
             if RANK_PLACEHOLDER in word:
                 text = f"{RANK_PLACEHOLDER} can't be known: {reason}"
-                yield Finding((name, index), text, "remove it, and have the program use that rank")
+                yield Finding(
+                    (name, index), text, "remove it, and have the program get its rank when it runs"
+                )

@@ -70,9 +70,9 @@ def _cores_beyond_a_node(job: TrainingJob, around: Surroundings) -> Findings:
 
 
 def _largest(requested: Share, pools: tuple[NodePool, ...]) -> tuple[Decimal, NodePool] | None:
-    """Return the most cores per node in any pool that a replica can use, and that pool.
+    """Return the pool with the most cores per node that a replica can use, after that number.
 
-    A replica without GPUs does not tolerate the taint on GPU nodes. None if cores are unknown.
+    Returns None if a pool's cores are unknown. GPU nodes' taint excludes replicas without GPUs.
     """
     may = [
         pool

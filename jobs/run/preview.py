@@ -105,7 +105,7 @@ def _begins(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:
 
 
 def leaves(old: Any, new: Any, path: str = "") -> Iterator[Leaf]:
-    """Yield the differences between two values, including inside maps and lists of equal length."""
+    """Yield the differences between two values, also inside maps and inside equally long lists."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in sorted(old.keys() | new.keys()):
             yield from leaves(old.get(key), new.get(key), f"{path}.{key}" if path else key)
@@ -177,7 +177,7 @@ def show(inputs: Mapping[str, Any], shown: Mapping[str, Any], context: Context) 
     The job named in SHOWN_VARIABLE is printed as YAML; `shown` has SECRET in place of secrets.
 
     Raises:
-        RuntimeError: the API server or the operator's webhook refused it, with the reason.
+        RuntimeError: the API server or the operator's webhook refused the job, with the reason.
     """
     job = Submission.from_inputs(inputs).job
     line = f"needs {described(shares(job))}; runs for at most {duration(job.timeout)}"

@@ -42,7 +42,7 @@ def wait(stack: str, job: str) -> int:
     if job_state.result is None or job_state.result.state == RUNNING:
         ledger = _ledger(state, job_state)
         try:
-            if ledger is None or ledger.known() is None:
+            if ledger is None or ledger.read_values() is None:
                 raise CommandError(
                     f"Job {job} is not detached. Use `make up STACK={stack}` to wait for its run, "
                     f"or `make logs JOB={job} STACK={stack}` to follow it."

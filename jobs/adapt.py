@@ -25,7 +25,7 @@ _TIMEOUT = "--timeout"
 
 
 def adapt(job: TrainingJob, cluster: Cluster) -> TrainingJob:
-    """Return `job` with the settings that `cluster` requires; the job's own settings win."""
+    """Return `job` with what its cluster requires; the job's own settings take precedence."""
     job = on_gpu_nodes(job, cluster.gpus)
     if cluster.identity is not None:
         job = replace(job, labels={**cluster.identity.labels, **job.labels})

@@ -13,7 +13,7 @@ from jobs.api.client import JobApi
 from jobs.api.lines import Cursor, Line
 
 LIVE = 64
-"""The number of running containers, the first ones, whose logs are followed; others take turns."""
+"""The maximum number of running containers whose logs are followed at once; others take turns."""
 _READERS = 16  # additional threads, for containers that have ended and those that take turns
 _TURN_SECONDS = 15.0  # between two reads of a container, so that the kubelet drops no lines
 _PAUSE_SECONDS = 1.0

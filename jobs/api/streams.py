@@ -21,7 +21,7 @@ _WATCHES: dict[tuple[str, str], "_Watch"] = {}
 
 
 def log_lines(client: ApiClient, path: str, options: Mapping[str, str]) -> Iterator[list[Line]]:
-    """Yield the log at `path` in batches as it arrives; the first, empty one means it was opened.
+    """Yield the log at `path` in batches as it arrives; the first is empty, and shows a response.
 
     Raises:
         ApiException: the API server refused the request.

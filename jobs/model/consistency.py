@@ -255,7 +255,7 @@ def _data(job: TrainingJob) -> Iterator[Contradiction]:
 
 
 def _of(place: str | Path, text: str, *others: str) -> Contradiction:
-    """Return a contradiction at the field or path `place`, which also involves `others`, fields."""
+    """Return a contradiction at `place`, a field or path, which also involves the other fields."""
     first, *rest = (place,) if isinstance(place, str) else place
     top = to_camel(str(first))
     return Contradiction((top, *rest), text, frozenset({top, *map(to_camel, others)}))

@@ -22,7 +22,7 @@ class Effect(Enum):
     TRAINS = "trains again"
     """The change can alter the result. The values here match the table in docs/jobs.md."""
     CONTENT = "if its content differs"
-    """The field names a file or an image, of which only the content matters."""
+    """The field names a file or an image, and has an effect only if the content differs."""
     IN_PLACE = "in place"
     """The PyTorchJob and its pods are patched; nothing is trained."""
     WAITS = "for the wait"

@@ -128,7 +128,7 @@ def _output_volume(job: TrainingJob, has_volume: bool) -> dict[str, str] | None:
 def input_artifacts(
     job: TrainingJob, results: Mapping[str, Mapping[str, Any] | None]
 ) -> dict[str, Any]:
-    """Return each input's URL and sha256, or a message, `missing`, if no such file exists.
+    """Return each input's `url` and `sha256` or, if the file does not exist, a message (`missing`).
 
     `results` maps the jobs that produce the inputs to their results, or to None if one did not run.
     """

@@ -69,7 +69,7 @@ class Share:
 
 
 def share(job: TrainingJob, role: Role) -> Share:
-    """Return the resources for a replica of `job`, which the Master may override."""
+    """Return the resources for a replica in a role; `job.master` overrides the Master's."""
     own = job.master if role == "Master" and job.master is not None else Master()
 
     def amount(name: str) -> Any:

@@ -87,7 +87,7 @@ def first(failures: Sequence[Failure], ended_well: Iterable[Failure] = ()) -> Fa
 
 
 def _burst(failures: Sequence[Failure]) -> list[Failure]:
-    """Return the last of the sorted `failures`, and those shortly before it."""
+    """Return the last of the sorted `failures`, and the ones that shortly precede it."""
     gaps = (after.finished - before.finished for before, after in pairwise(failures))
     begin = max((number for number, gap in enumerate(gaps, 1) if gap > _BURST), default=0)
     return list(failures[begin:])

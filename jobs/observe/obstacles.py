@@ -109,7 +109,7 @@ class Obstacles:
         self.run.shortage = lacks[0] if lacks else None
 
     def _lasting(self, events: Iterable[Object], seconds: float) -> Iterator[Object]:
-        """Yield `events`, and scheduling failures only for pods unschedulable for `seconds`."""
+        """Yield `events` without scheduling failures of pods that began less than `seconds` ago."""
         now = time.monotonic()
         unplaced = {each.uid for each in self.run.replicas.values() if each.unschedulable}
         self._unplaced = {uid: self._unplaced.get(uid, now) for uid in unplaced}
@@ -140,7 +140,7 @@ class Obstacles:
 
 
 def see_events(run: RunState, events: Sequence[Object]) -> None:
-    """Record in `run` if `events` report that nodes are being added or that a pod was refused."""
+    """Record in `run` whether, according to `events`, nodes are being added or pods are refused."""
     waiting = {each.uid for each in run.replicas.values() if each.unschedulable is not None}
     about = [event for event in events if event["involvedObject"].get("uid") in waiting]
     run.growth = cloud_reports.growth(about)
@@ -190,7 +190,7 @@ def may_fit_quota(refusal: str, pods: Iterable[Mapping[str, Any]]) -> bool:
 
 
 def _requests(spec: Mapping[str, Any]) -> Amounts:
-    """Return a pod's requests: the sum of its containers', or an init container's if higher."""
+    """Return a pod's requests: the sum over its containers, or those of a larger init container."""
     total = _merged(add, map(_of, spec["containers"]))
     return _merged(max, [total, *map(_of, spec.get("initContainers") or [])])
 

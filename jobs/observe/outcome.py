@@ -145,7 +145,7 @@ def artifacts(message: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
 
 
 def _left(run: RunState) -> dict[str, dict[str, Any]] | None:
-    """Return the files that rank 0, even if it only lost a peer, and the failed rank copied out."""
+    """Return the files that the failed rank and rank 0, which may just have lost it, copied out."""
     of_rank_0 = run.replicas[0].exits if 0 in run.replicas else []
     broken = [] if run.cause is None else [run.cause.exit]
     listed = [artifacts(each.report) or {} for each in (*of_rank_0, *broken)]

@@ -14,7 +14,7 @@ class Paces:
 
     world_size: int
     slow: dict[int, str] = field(default_factory=dict)
-    """For each slow rank, a description of how slow it was when that was first noticed."""
+    """A description of each slow rank, keyed by rank, from when it was first found to be slow."""
     now: set[int] = field(default_factory=set)  # the ranks that are slow now
     _latest: dict[int, Mapping[str, float]] = field(default_factory=dict)
 

@@ -82,7 +82,7 @@ class RunState:
 
     @property
     def silent(self) -> list[Replica]:
-        """The replicas that ran on while all others lost a peer; one of them may be hanging."""
+        """The replicas that were still running when all others lost a peer; one may be hanging."""
         cause = self.cause
         if cause is None or cause.origin is not Origin.PEER or self.topology.elastic:
             return []
@@ -110,7 +110,7 @@ class RunState:
 
     @property
     def followers(self) -> int:
-        """The number of other replicas that failed when `cause` happened, or later."""
+        """The number of other replicas that failed at the same time as `cause`, or later."""
         cause = self.cause
         if cause is None:
             return 0
@@ -153,7 +153,7 @@ class RunState:
         return {each.node for each in self.replicas.values() if each.node is not None}
 
     def see_jobs(self, jobs: Iterable[Mapping[str, Any]]) -> None:
-        """Process a list of the jobs with this job's name: this job, a newer one, or neither."""
+        """Process a list of the jobs with this name: this job, a newer one, or neither."""
         mine = [job for job in jobs if job["metadata"]["uid"] == self.uid]
         self.job_deleted = not mine
         if mine:

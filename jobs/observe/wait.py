@@ -116,7 +116,7 @@ class Wait:
         for replica in stalled:
             where = ", ".join(stacks.get(replica.ranks, [])[:1]) or "an unknown location"
             limit = f"for {self.declared.stall} s at {where}"
-            self.context.warn(f"{replica} stalled {limit}: its pod was deleted")
+            self.context.warn(f"{replica} stalled {limit}: its pod was deleted, to be replaced")
             self._dropped += 1
         self._run.forget_stillness()
 
@@ -129,7 +129,7 @@ class Wait:
             self._gpus.look()
 
     def _see_pods(self) -> None:
-        """List the pods again, since the job's watch may report its end before the pods' watch."""
+        """List the pods again, since their watch may report the run's end later than the job's."""
         self._run.see_pods(self.api.pods())
         self._report()
 

@@ -61,7 +61,7 @@ class Recording:
         return written
 
     def take(self, container: Container, lines: Sequence[Line]) -> None:
-        """Write the next lines, and pass them on."""
+        """Write a container's next lines, and pass them to `heard`."""
         path = self.run.log(container.replica, container.id).path
         self._attempt(lambda: self._write(path, lines))
         self.heard(container.replica, lines)

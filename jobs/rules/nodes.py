@@ -70,7 +70,7 @@ def _cores_beyond_a_node(job: TrainingJob, around: Surroundings) -> Findings:
 
 
 def _largest(requested: Share, pools: tuple[NodePool, ...]) -> tuple[Decimal, NodePool] | None:
-    """Return the pool with the most cores per node that a replica can use, after that number.
+    """Return the most cores that a replica can use on any node, and the pool that has such nodes.
 
     Returns None if a pool's cores are unknown. GPU nodes' taint excludes replicas without GPUs.
     """

@@ -120,7 +120,7 @@ class Miss(NamedTuple):
 
 
 def advice(misses: Iterable[Miss]) -> str:
-    """Return advice for all `misses`: to change settings helps only if a metric was reported."""
+    """Return advice for all `misses`; changing settings helps only if a metric was reported."""
     is_judged = any(each.is_judged for each in misses)
     return "change its settings or the limit" if is_judged else "follow the advice above"
 

@@ -32,7 +32,8 @@ _CODE = (
     *("images/trainer/slipway/*", "images/trainer/slipway_trainer/agent/*"),
 )
 _PART, _MOST_PARTS = 700_000, 32
-"""Bytes of the log archive per ConfigMap (base64 adds a third), and the maximum of ConfigMaps."""
+"""The number of bytes of the log archive in each ConfigMap, whose limit is 1 MiB including base64,
+and the maximum number of ConfigMaps."""
 _LOG_BYTES = 128 * 2**20  # of all logs before compression, which takes a few seconds
 _POLL_SECONDS = 0.5
 _GONE_SECONDS = 90.0
@@ -117,7 +118,9 @@ class Ledger(JobApi):
                     "cluster; the next `make up` shows its result, and `make down` stops it"
                 )
             waited += _POLL_SECONDS
-        raise InterruptedWait(f"job {self.name} was removed, by `make down` or an `up` without it")
+        raise InterruptedWait(
+            f"job {self.name} was removed by `make down`, or by an `up` that does not declare it"
+        )
 
     def _running(self, values: Mapping[str, str]) -> RunResult | None:
         """Return a result with the state Running once all ranks are running, or None until then."""

@@ -163,7 +163,7 @@ class PyTorchJobHandler(Handler):
 
 
 def _of_running(inputs: Properties, context: Context) -> tuple[Any, list[Change]]:
-    """Return the result, if any, of a run that a waiter watches, and changes to the run's state."""
+    """Return the result, if any, of a run that a waiter watches, and the changes it causes."""
     try:
         values = _api(inputs).read_values()
     except REQUEST_ERRORS:

@@ -33,7 +33,7 @@ class Notify:
     Args:
         url: The secret that contains the webhook's URL.
         key: The secret that contains the key for signing requests.
-        on: The outcomes for which it is called; `failed` is any outcome but success.
+        on: The outcomes for which the webhook is called; `failed` is any outcome but success.
         form: The format of the request's body: `plain` (the result's fields), or a message for
             `slack` or a `teams` workflow.
     """

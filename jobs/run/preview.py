@@ -105,7 +105,7 @@ def _begins(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:
 
 
 def leaves(old: Any, new: Any, path: str = "") -> Iterator[Leaf]:
-    """Yield the differences between two values, also inside maps and inside equally long lists."""
+    """Yield the differences between two values, including inside maps and lists of equal length."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in sorted(old.keys() | new.keys()):
             yield from leaves(old.get(key), new.get(key), f"{path}.{key}" if path else key)

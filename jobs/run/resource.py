@@ -62,7 +62,7 @@ class PyTorchJob(pulumi.CustomResource):
 
 
 class Claim(pulumi.CustomResource):
-    """A job's volume claim, created or adopted; `keep` retains it and its files when removed."""
+    """A job's volume claim, created or adopted; if `keep` is set, it outlives this resource."""
 
     def __init__(
         self,

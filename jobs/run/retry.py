@@ -23,7 +23,7 @@ Attempt = dict[str, Any]
 
 
 def earlier(job: Mapping[str, Any]) -> list[Attempt]:
-    """Return the attempts that a PyTorchJob records, oldest first; its own is added for a retry."""
+    """Return the attempts recorded in a PyTorchJob, oldest first; its own is added for a retry."""
     return list(json.loads((job["metadata"].get("annotations") or {}).get(ANNOTATION, "[]")))
 
 

@@ -113,7 +113,7 @@ def stop_all(kubeconfig: str, namespace: str, context: Context) -> None:
 
     Raises:
         TimeoutError: a job still exists after the time limit in `remove`.
-        RuntimeError: the cluster is not responding.
+        RuntimeError: the cluster is not responding, or refused the request.
     """
     # Without retries, since the cluster may no longer exist.
     api = JobApi.connect(kubeconfig, namespace, name="").retrying(0)

@@ -130,7 +130,7 @@ def _drill(job: TrainingJob) -> Iterator[Contradiction]:
     if job.elastic is None and not is_retried and (job.hold or not is_restarted):
         text = (
             "requires a job that can recover: `elastic`, `retries` with `retryOn: [ownFailure]`, "
-            f"or a `backoffLimit` of more than its {replicas} replicas, since all restart"
+            f"or a `backoffLimit` of more than its {replicas} replicas, as all of them restart"
         )
         yield _of("drill", text, "elastic", "retries", "retry_on", "backoff_limit")
 
@@ -205,7 +205,10 @@ def _volume_kind(name: str, volume: Volume) -> Iterator[Contradiction]:
         text = f"has {' and '.join(present) or 'no kind'}; it must have exactly one of {listed}"
         yield _of(("volumes", name), text)
     elif volume.read_only and present[0] in {"size", "emptyDir"}:
-        yield _of(("volumes", name, "readOnly"), f"`{present[0]}` starts empty; make it writable")
+        yield _of(
+            ("volumes", name, "readOnly"),
+            f"can't be used with `{present[0]}`, as the volume starts empty; remove this key",
+        )
     elif volume.keep is not None and volume.size is None:
         text = f"can only be used with `size`, not with `{present[0]}`; remove this key"
         yield _of(("volumes", name, "keep"), text)

@@ -49,7 +49,7 @@ def _elastic_without_rendezvous(job: TrainingJob, around: Surroundings) -> Findi
         if not MODULES[job.module].is_elastic:
             able = ", ".join(name for name, each in MODULES.items() if each.is_elastic)
             reason = f"the program {job.module} exits when a replica is lost"
-            yield Finding(("elastic",), reason, f"use one that continues: {able}")
+            yield Finding(("elastic",), reason, f"use a program that continues: {able}")
         return
     texts = "\n".join((*(job.command or ()), *job.args, *around.files.values()))
     if job.image is None and _SIGNS.search(texts) is None:

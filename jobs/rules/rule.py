@@ -36,7 +36,7 @@ class Finding:
 
 
 NO_GPUS_REMEDY = (
-    "add some to the cluster: `gpu` for the kinds aks and azure-stack, `gpus` for kubeconfig"
+    "add GPUs to the cluster with its key `gpu` (aks, azure-stack) or `gpus` (kubeconfig)"
 )
 Findings = Iterator[Finding]
 Find = Callable[[TrainingJob, Surroundings], Findings]

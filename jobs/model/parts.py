@@ -121,7 +121,7 @@ class Drill:
 
     Args:
         rank: The rank that is killed.
-        step: The step at which it is killed: once it has reported this step or a later one.
+        step: The rank is killed once it has reported this step, or a later one.
         within: The number of seconds within which some rank must then report a later step.
     """
 

@@ -79,7 +79,9 @@ def _rank_unknown(job: TrainingJob, _: Surroundings) -> Findings:
     if job.elastic is not None:
         reason = "an elastic job's ranks change, and the rendezvous assigns them"
     elif job.processes_per_node > 1:
-        reason = "with several `processesPerNode`, each process has its own rank, in RANK"
+        reason = (
+            "with several `processesPerNode`, each process has its own rank, in the variable RANK"
+        )
     else:
         return
     for name, words in (("command", job.command or ()), ("args", job.args)):

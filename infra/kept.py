@@ -23,7 +23,7 @@ class KeptOutputs:
     """The `slipway:outputs` settings, for files from jobs without `outputs`.
 
     Args:
-        keep: Whether to keep these files.
+        keep: True, the default, keeps these files after their pods are deleted.
         size: Size of the volume that the claim `slipway-kept` requests; it can be increased.
         storage_class: StorageClass for the volume; the cluster's default if not set. If set, the
             volume is used even in clusters whose cloud has a store.

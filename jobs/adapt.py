@@ -16,16 +16,16 @@ GROWN_SECONDS = 1800
 (`max-node-provision-time`, 15 minutes each,
 https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md)."""
 FALLBACK_SECONDS = 2700
-"""Start timeout with a fallback node pool: time for three attempts, since the autoscaler tries the
-fallback pool only after these (https://github.com/kubernetes/autoscaler/issues/8323)."""
+"""Start timeout for a job whose nodes have a fallback pool, which the autoscaler uses only when its
+attempts in the first pool have timed out (https://github.com/kubernetes/autoscaler/issues/8323)."""
 _FILE = Path(__file__).with_name("gpu_variables.yaml")
 (_VARIABLES,) = manifests.rendered(_FILE, outputs=OUTPUT_DIR)
 _TIMEOUT = "--timeout"
-"""An option that the catalogue's programs accept: minutes to wait for the other ranks."""
+"""The option that sets how many minutes a catalogue program waits for the other ranks."""
 
 
 def adapt(job: TrainingJob, cluster: Cluster) -> TrainingJob:
-    """Return `job` with the settings that `cluster` requires; the job's own take precedence."""
+    """Return `job` with what its cluster requires; the job's own settings take precedence."""
     job = on_gpu_nodes(job, cluster.gpus)
     if cluster.identity is not None:
         job = replace(job, labels={**cluster.identity.labels, **job.labels})
@@ -69,7 +69,7 @@ def wants_gpus(job: TrainingJob) -> bool:
 
 
 def _with_time_to_grow(job: TrainingJob, seconds: int) -> TrainingJob:
-    """Return `job` with a start timeout that allows for adding nodes, unless it sets its own."""
+    """Return `job` with a start timeout that allows for adding nodes, unless the job sets one."""
     start = min(seconds, job.timeout)
     if job.start_timeout != START_TIMEOUT or start <= START_TIMEOUT:
         return job

@@ -1,4 +1,4 @@
-"""Read and check the jobs that a stack declares, your own and those from the catalogue."""
+"""Read and check a stack's jobs: the user's own and those from the catalogue."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ CATALOG: Mapping[str, TrainingJob] = {
     name: _JOB.validate_json(json.dumps({**fields, "name": name}), by_alias=True, by_name=False)
     for name, fields in _DEMOS.items()
 }
-"""The jobs in the catalogue, by name."""
+"""The jobs in the catalogue, keyed by name."""
 RULES: Sequence[Rule] = [
     each
     for module in (distributed, nodes, containers)
@@ -71,8 +71,8 @@ def read(section: Mapping[str, Any], key: str, around: Surroundings) -> JobsConf
 def declare(name: str, declared: object, key: str) -> TrainingJob | list[Problem]:
     """Return a job, or all problems with its declaration.
 
-    `declared` contains the fields at `key` in the configuration; None means no fields. They
-    override the fields of the catalogue entry with the same name, if there is one.
+    `declared` contains the fields at `key` in the configuration, or is None for no fields. If the
+    catalogue has an entry with the same name, these fields override the entry's.
     """
     fields = {} if declared is None else declared
     if not isinstance(fields, Mapping):
@@ -90,7 +90,7 @@ def declare(name: str, declared: object, key: str) -> TrainingJob | list[Problem
 
 
 def _placed(problem: Problem, name: str, key: str) -> Problem:
-    """Reword a problem in the configuration's terms, in which a job's name is its key."""
+    """Reword a problem for the configuration, where a job's name is its key and not a field."""
     if problem.key == f"{key}.name":
         return Problem(key, problem.text.replace(f"{quote(name)} is", f"the name {quote(name)} is"))
     if problem == Problem(key, NO_PROGRAM):
@@ -101,7 +101,7 @@ def _placed(problem: Problem, name: str, key: str) -> Problem:
 
 
 def _add(job: TrainingJob, key: str, around: Surroundings, config: JobsConfig) -> None:
-    """Add a job to `config`, with its program's files and the problems that the rules find."""
+    """Add a job to `config`, with its script and the problems in its declaration."""
     config.jobs.append(job)
     if job.script is not None:
         demo = CATALOG.get(job.name)
@@ -131,7 +131,7 @@ def _add(job: TrainingJob, key: str, around: Surroundings, config: JobsConfig) -
 def _dependency_problems(
     jobs: Sequence[TrainingJob], declared: Collection[str], key: str
 ) -> Iterator[Problem]:
-    """Yield problems with `dependsOn`, inputs and `was`; `declared` includes invalid jobs."""
+    """Yield problems with `dependsOn`, `inputs` and `was`; `declared` also names invalid jobs."""
     for job in jobs:
         others = [name for name in declared if name != job.name]
         references: list[tuple[Path, str]] = [
@@ -143,7 +143,7 @@ def _dependency_problems(
                 text = "is the job itself, which can't wait for itself to finish"
             elif any(each.name == name and each.wait is False for each in jobs):
                 text = (
-                    f"{quote(name)} has `wait: false`, so no job can depend on it; remove that key"
+                    f"{quote(name)} has `wait: false`, so no job can depend on it; unset its `wait`"
                 )
             elif name in others:
                 continue
@@ -157,7 +157,7 @@ def _dependency_problems(
             yield Problem(located(key, (job.name, *path)), text)
         for index, name in enumerate(job.was):
             if name in declared or any(name in each.was for each in jobs if each is not job):
-                text = f"{quote(name)} is, or was, the name of another job in this stack"
+                text = f"{quote(name)} is, or was, the name of another job in this stack; remove it"
                 yield Problem(located(key, (job.name, "was", index)), text)
     yield from _cycles(jobs, key)
 
@@ -191,7 +191,7 @@ def _cycles(jobs: Sequence[TrainingJob], key: str) -> Iterator[Problem]:
 
 
 def mistakes(job: TrainingJob, around: Surroundings) -> list[tuple[Rule, Finding]]:
-    """Return the findings of all rules for a job, without duplicates."""
+    """Return what all rules find in a job, without duplicates."""
     findings = ((rule, finding) for rule in RULES for finding in rule.find(job, around))
     # The same mistake in the Master and the Workers is reported once.
     return list(dict.fromkeys(findings))

@@ -37,10 +37,14 @@ class Leaf(NamedTuple):
 
 
 def imported(document: Mapping[str, Any]) -> tuple[str, Entry, list[str]]:
-    """Return a job's name, its entry, and notes on values that are lost; may raise `ValueError`."""
+    """Return a job's name, its entry, and notes on the values that the entry can't contain.
+
+    Raises:
+        ValueError: jobs of this kind, or with this image, can't be imported.
+    """
     kind = f"{str(document.get('apiVersion')).partition('/')[0]}/{document.get('kind')}"
     if kind not in _TABLES["kinds"]:
-        raise ValueError(f"its kind is not one of {', '.join(_TABLES['kinds'])}")
+        raise ValueError(f"its kind is not supported; valid kinds: {', '.join(_TABLES['kinds'])}")
     leaves = _leaves(document, kind)
     notes = [] if kind == _OWN_KIND else [*_without_world(leaves)]
     source = str(leaves.get("metadata name", leaves.get("metadata generateName", Leaf())).value)
@@ -93,7 +97,7 @@ def _leaves(document: Mapping[str, Any], kind: str) -> dict[str, Leaf]:
 
 
 def _flat(value: Any, place: Place = (), path: Field = ()) -> Iterator[tuple[Place, Field, Any]]:
-    """Yield a document's values with two paths: list items by index, and list items by name."""
+    """Yield each value in a document with two paths: with list indices, and with items' names."""
     listed = value if isinstance(value, list) else []
     names = [str(each["name"]) for each in listed if isinstance(each, dict) and "name" in each]
     if isinstance(value, dict) and value:
@@ -113,13 +117,16 @@ def _flat(value: Any, place: Place = (), path: Field = ()) -> Iterator[tuple[Pla
 
 
 def _field(key: str) -> Field:
-    """Return the entry field for a path in a PyTorchJob, or an empty one if there is none."""
+    """Return the entry's field for a path in a PyTorchJob, or an empty tuple if there is none."""
     matches = ((re.fullmatch(pattern, key), field) for pattern, field in _TABLES["fields"])
     return next((tuple(match.expand(field).split()) for match, field in matches if match), ())
 
 
 def _value(field: Field, value: Any, known: str | None = None) -> Any:
-    """Convert a value to its form in an entry or, if `known` (a pattern) is set, in a manifest."""
+    """Convert a value to its form in an entry or, if `known` is set, in a manifest.
+
+    `known` is a pattern for the variables that Kubernetes expands in the manifest, as in $(NAME).
+    """
     if field[:1] in {("command",), ("args",), ("env",)}:
         if isinstance(value, list):
             return [_value(field, each, known) for each in value]
@@ -133,7 +140,7 @@ def _value(field: Field, value: Any, known: str | None = None) -> Any:
 
 
 def _complete(entry: Entry, leaves: Mapping[str, Leaf]) -> None:
-    """Add fields derived from several values: the number of Workers, and requests from limits."""
+    """Add the fields that depend on several values: workers, missing requests, and Master GPUs."""
     roles = {"Worker", "Master"} & {key.partition(" ")[0] for key in leaves}
     counts = (str(leaves.get(f"{role} replicas", Leaf()).value) for role in roles)
     total = sum(int(count) if count.isdecimal() else 1 for count in counts)
@@ -146,7 +153,11 @@ def _complete(entry: Entry, leaves: Mapping[str, Leaf]) -> None:
 
 
 def _allow(name: str, entry: Entry) -> dict[Field, str]:
-    """Remove invalid fields; return the reasons. Raises `ValueError` if the image is invalid."""
+    """Remove an entry's invalid fields, and return the reason for each.
+
+    Raises:
+        ValueError: the problem is with the image or the entry as a whole.
+    """
     reasons: dict[Field, str] = {}
     while not isinstance(problems := declare(name, entry, name), TrainingJob):
         places = {located(name, field): field for field in _fields(entry)}
@@ -161,7 +172,7 @@ def _allow(name: str, entry: Entry) -> dict[Field, str]:
 
 
 def _shorten(name: str, entry: Entry, sent: Mapping[str, str]) -> TrainingJob:
-    """Remove fields that do not affect the manifest's values, `sent`; return the entry's job."""
+    """Remove an entry's fields that do not change its manifest, `sent`, and return its job."""
     for field in _fields(entry):
         less = copy.deepcopy(entry)
         _put(less, field)
@@ -171,7 +182,7 @@ def _shorten(name: str, entry: Entry, sent: Mapping[str, str]) -> TrainingJob:
 
 
 def _sent(name: str, entry: Entry) -> dict[str, str]:
-    """Return an entry's manifest as values keyed by path; empty if the entry has problems."""
+    """Return the values in an entry's manifest, keyed by path, or {} if the entry is invalid."""
     if not isinstance(job := declare(name, entry, name), TrainingJob):
         return {}
     leaves = _leaves(manifest(Submission(job=job, image=job.image)), _OWN_KIND)
@@ -196,7 +207,7 @@ def _put(entry: Entry, field: Field, value: Any = None) -> None:
 
 
 def _without_world(leaves: dict[str, Leaf]) -> Iterator[str]:
-    """Remove torchrun's options from commands and arguments, and yield a note on each."""
+    """Remove torchrun's rendezvous options from command lines, and yield a note on each."""
     for key, leaf in [*leaves.items()]:
         if re.fullmatch(r"Worker .* pytorch (command|args)", key) and isinstance(leaf.value, list):
             text = "\0".join(map(str, leaf.value))

@@ -14,17 +14,17 @@ from jobs.model.program import Share, roles, share
 
 
 def prerequisites(job: TrainingJob) -> tuple[str, ...]:
-    """Return the jobs that must have succeeded before `job` starts."""
+    """Return the names of the jobs that must succeed before `job` starts."""
     return tuple(dict.fromkeys((*job.depends_on, *(each.job for each in job.inputs.values()))))
 
 
 def not_run(
     jobs: Sequence[TrainingJob], states: Mapping[str, str | None], passed: Mapping[str, bool]
 ) -> dict[str, str]:
-    """Return why jobs that depend on other jobs did not run, keyed by job name.
+    """Return why each job with an unmet prerequisite did not run, keyed by job name.
 
-    `states` contains each job's final state, or None if it did not run; `passed`, whether it passed
-    its gate: this time or, if the engine skips the job, last time.
+    `states` maps each job to its final state, or to None if the job did not run. `passed` states
+    whether each job last passed its gate, which may have been in an earlier `up`.
     """
     reasons = dict[str, str]()
     ends = dict(states)
@@ -95,7 +95,7 @@ class Schedule:
         """The jobs, prerequisites first; jobs with image builds, which take minutes, come last.
 
         Raises:
-            StopIteration: no such order exists.
+            StopIteration: the jobs' dependencies form a cycle.
         """
         rest = sorted(self.jobs, key=lambda job: bool(job.build or job.requirements))
         order = list[TrainingJob]()
@@ -107,15 +107,15 @@ class Schedule:
 
     @cached_property
     def waits(self) -> dict[str, tuple[str, ...]]:
-        """The jobs that each job must wait for, keyed by name, so that it fits into the cluster.
+        """The names of the jobs that must finish before each job fits in the cluster, keyed by job.
 
-        The cluster then has room for the job and any others that may run at the same time. A job
-        waits for the first ones in the order, even if they need no training, or for none if the
-        capacity is unknown.
+        A job waits for the first jobs in `ordered`, even for those that need no training, until the
+        cluster has room for it and for every other job that may be running then. If the capacity is
+        unknown, no job waits.
         """
         waiting: dict[str, tuple[str, ...]] = {}
         ended: dict[str, set[str]] = {}
-        """By job: the job itself, and all jobs certain to have finished when it starts."""
+        """For each job: the job itself, and all jobs that certainly finish before it starts."""
         needs = {job.name: [*map(_need, shares(job))] for job in self.jobs}
         for job in self.ordered:
             over = set().union(*(ended[name] for name in prerequisites(job)))
@@ -131,7 +131,7 @@ class Schedule:
         return waiting
 
     def _waited(self, beside: list[str], job: str, needs: Mapping[str, list[list[Decimal]]]) -> int:
-        """Return how many jobs in `beside` must finish, taken in order, before `job` fits."""
+        """Return how many of the first jobs in `beside` must finish before `job` has room."""
         room = self.capacity
         if room is None:
             return 0
@@ -181,7 +181,7 @@ class TrainingCost:
         return self.nodes * (seconds + 15 * 60) * self.hourly / 3600
 
     def in_words(self, seconds: float) -> str:
-        """Describe the range of costs, from that of the run itself to the highest."""
+        """Describe the range of costs, from the fewest nodes at the lowest price to the highest."""
         hourly = self.hourly if self.cheapest is None else self.cheapest
         least = self.fewest * seconds * hourly / 3600
         return f"{self.currency} {least:,.2f} to {self.most(seconds):,.2f} ({self._nodes})"

@@ -1,7 +1,7 @@
 """A run's result, in the single format that the trainer, the gate, stack outputs and docs use.
 
-In a stack's state and outputs, it is a map without unknown values: the engine drops nulls, so they
-would show up as a difference.
+In a stack's state and outputs, a result is a map that omits unknown values: the engine drops nulls,
+which would then appear as differences.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,9 +42,9 @@ class TrainingReport:
         device_name: The GPU's name.
         torch: The version of torch.
         goal: The job's `goal`.
-        goal_reached: Whether the goal was reached.
+        goal_reached: True if the goal was reached.
         time_to_accuracy_seconds: Seconds of training until the goal was reached.
-        reformations: How often the workers in an elastic job formed a new group.
+        reformations: The number of times that an elastic job's workers formed a new group.
         longest_pause_seconds: The longest time without a step.
         step_seconds: Seconds spent on the steps that led to the final model, by run ID.
         artifacts: The files copied out of the pod, with the `url`, `sha256` and `bytes` of each.
@@ -90,17 +90,17 @@ class FailureDetails:
         container: The init container, if one failed.
         exit_code: The container's exit code.
         signal: The signal that killed the container.
-        out_of_memory: Whether it was killed because it exceeded its memory limit.
+        out_of_memory: True if the container was killed because it exceeded its memory limit.
         memory_limit: The container's memory limit.
         error: The program's own error message.
-        artifacts: The files that were copied out.
+        artifacts: The files that were copied out of the pod.
         disruption: The disruption by the cluster that ended the run; a retry may help.
         stacks: Stack traces of ranks when they were stopped, innermost frame first, by rank.
         followers: The number of other replicas that failed afterwards.
         previous_log: The last lines of the log before the container was restarted.
         log: The last lines of the log.
         events: Warnings from Kubernetes.
-        advice: What to do.
+        advice: The recommended next step.
     """
 
     rank: int | None = None
@@ -145,13 +145,13 @@ class RunResult(TrainingReport):
             that led to the final model, 0 to 1.
         tracking: The URL of the run's page on the tracking server.
         last_succeeded: The `run_id` of the latest earlier run that succeeded, if this one did not.
-        left_out: Reported values that a result can't contain, such as NaN, as text, by path.
+        left_out: Reported values that a result can't contain, such as NaN: their text, by path.
         stragglers: Ranks that were slower than the others, and how long each part of a step took.
         apart: Ranks that trained separately: their number (`ranks`), the number of groups
-            (`worlds`) and the size of the largest (`largest`); `met` if they communicated.
-        drill: What became of the job's `drill`: the `rank`; the `step` at which it was killed, or
-            the `last_step` that it reported; `seconds` until a rank reported a later one, and the
-            `repeated_steps`.
+            (`worlds`) and the size of the largest (`largest`); `met` is true if they communicated.
+        drill: The outcome of the job's `drill`: the `rank`; the `step` at which it was killed, or
+            the `last_step` that it reported; the `seconds` until a rank reported a later step, and
+            the number of `repeated_steps`.
     """
 
     state: State
@@ -179,7 +179,7 @@ class RunResult(TrainingReport):
 
     @classmethod
     def from_map(cls, known: Mapping[str, Any]) -> "RunResult":
-        """Return the result stored in a state or an output as a map; other keys are ignored."""
+        """Return the result that a state or output stores as a map; unknown keys are ignored."""
         kept, lost = fitting(cls, known)
         return cls(**{**kept, "left_out": {**kept.get("left_out", {}), **lost} or None})
 
@@ -199,7 +199,7 @@ class RunResult(TrainingReport):
 
     @property
     def files(self) -> Mapping[str, Mapping[str, Any]]:
-        """The files that the run left, even if it failed; empty if there are none."""
+        """The files that the run produced, even if it failed; empty if there are none."""
         return self.artifacts or (self.failure and self.failure.artifacts) or {}
 
     def as_map(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from jobs.model.program import DEFAULT_ENTRY
 from jobs.model.volumes import Script
 
 LIMIT = 2**20
-"""Limit in bytes: https://kubernetes.io/docs/concepts/configuration/configmap/#motivation"""
+"""Maximum bytes in a ConfigMap: https://kubernetes.io/docs/concepts/configuration/configmap/"""
 
 _UTF8 = re.compile("[^\ud800-\udfff]+")
 """Matches a name that is valid UTF-8, as required for a path in a ConfigMap."""
@@ -68,7 +68,7 @@ def _wrong(job: TrainingJob, path: Path, files: Mapping[str, Path]) -> tuple[str
     script = quote(job.script)
     if path.is_file():
         if job.script_entry is not None:
-            return "scriptEntry", f"requires a folder, but {script} is a file; remove it"
+            return "scriptEntry", f"requires a folder, but {script} is a file; remove this key"
         if path.suffix != ".py":
             return "script", f"{script} is not a Python file (.py); for other programs use `build`"
     elif not path.is_dir():
@@ -92,9 +92,9 @@ def _wrong(job: TrainingJob, path: Path, files: Mapping[str, Path]) -> tuple[str
 
 
 def _files(folder: Path, above: Collection[Path] = ()) -> Iterator[Path]:
-    """Yield files, broken links and empty folders, but no hidden files or Python caches.
+    """Yield a folder's files, broken links and empty folders, except hidden and Python cache files.
 
-    Links are followed, except to a folder that contains them.
+    Links are followed, unless they lead to a folder that contains them.
     """
     inside = {*above, folder.resolve()}
     for path in sorted(folder.iterdir(), key=lambda each: (each.is_dir(), each.name)):
@@ -108,7 +108,7 @@ def _files(folder: Path, above: Collection[Path] = ()) -> Iterator[Path]:
 
 
 def _named(path: Path, folder: Path) -> tuple[str, Path]:
-    """Return a file's path in the folder, and the file; for an empty folder, a placeholder."""
+    """Return a path relative to `folder`, and its file; an empty folder gets a placeholder file."""
     name = str(path.relative_to(folder))
     return (f"{name}/.gitkeep", Path(os.devnull)) if path.is_dir() else (name, path)
 
@@ -136,7 +136,7 @@ def _wrong_entry(entry: str, files: Mapping[str, bytes]) -> str | None:
 
 
 def _only_defines(source: bytes) -> bool:
-    """Return whether a module only defines functions or classes, without calling any."""
+    """Return whether a module only defines functions or classes, and calls none of them."""
     try:
         body = ast.parse(source).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -148,7 +148,7 @@ def _only_defines(source: bytes) -> bool:
 
 
 def _others(entry: str, programs: Mapping[str, bytes]) -> str:
-    """List what can be started: packages, and files with a main guard (or else all files)."""
+    """List alternatives to `entry`: packages, and files with a main guard or, failing that, all."""
     packages = [name.removesuffix(_MAIN).replace("/", ".") for name in programs if _MAIN in name]
     files = [name for name in programs if name != entry and _MAIN not in f"/{name}"]
     guarded = [name for name in files if b"__main__" in programs[name]]
@@ -184,7 +184,7 @@ def declare_images(
 ) -> tuple[Input[str], Input[str]]:
     """Return the image for a job's pods, and the image that fetches its inputs.
 
-    Only images that the job needs are declared; the second is empty if nothing is fetched.
+    Only images that the job needs are declared. The second one is "" if the job fetches no files.
     A job with GPUs gets the trainer image with CUDA.
     """
     has_gpus = cluster.gpus is not None and wants_gpus(job)
@@ -202,7 +202,7 @@ def declare_images(
 
 
 def _uses_cifar10(job: TrainingJob, script: Script | None) -> bool:
-    """Return whether a job's declaration or one of its files contains `cifar`."""
+    """Return whether a job may use CIFAR-10: its declaration or a file contains `cifar`."""
     # The module `images` reads /data/cifar10 by default.
     if job.module == "images" and job.data is None:
         return True

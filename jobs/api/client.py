@@ -54,11 +54,13 @@ _LISTINGS: dict[tuple[str, str], _Listing] = {}  # by host and path
 
 @dataclass(frozen=True)
 class JobApi:
-    """One PyTorchJob, its pods and their logs. Transient errors are retried for `retry_seconds`.
+    """A client for one PyTorchJob, its pods and their logs.
+
+    Transient errors are retried for `retry_seconds`.
 
     Raises:
         ApiException: the API server refused the request.
-        Unreachable: there was no response for that long.
+        Unreachable: the API server did not respond for `retry_seconds`.
     """
 
     client: ApiClient
@@ -80,7 +82,7 @@ class JobApi:
         return [str(job["metadata"]["name"]) for job in jobs["items"]]
 
     def get(self, pod: str | None = None) -> Object | None:
-        """Return the job, or one pod; None if it, its CRD or its namespace does not exist."""
+        """Return the job, or the pod named `pod`; None if the object or its CRD does not exist."""
         return self._unless_gone(Request("GET", self._path(pod)))
 
     def age(self, job: Mapping[str, Any]) -> float:
@@ -111,12 +113,12 @@ class JobApi:
         self._unless_gone(Request("DELETE", self._path(), {"propagationPolicy": "Foreground"}))
 
     def pods(self) -> list[Object]:
-        """Return the pods that the job owns; other pods may have the same label."""
+        """Return the pods that the job owns, but not others with the same label."""
         query = {"labelSelector": f"{JOB_NAME_LABEL}={self.name}"}
         return self._owned(self._items(self._pods, query))
 
     def delete_pod(self, name: str, *, at_once: bool = False) -> None:
-        """Start deleting one pod, if it exists; `at_once` does not wait for the pod's node."""
+        """Start deleting one pod, if it exists; `at_once` forces this, even if its node is lost."""
         query = {"gracePeriodSeconds": "0"} if at_once else {}
         self._unless_gone(Request("DELETE", self._path(name), query))
 
@@ -165,8 +167,8 @@ class JobApi:
         """Yield the log of a replica's container as it arrives, until no more lines arrive.
 
         `since` is an RFC 3339 timestamp in whole seconds, `previous` selects the container before
-        the last restart, and `follow` waits for more lines. Requests are not retried: callers
-        resume at a cursor.
+        the last restart, and `follow` waits for more lines. Requests are not retried; callers
+        resume from a `Cursor` instead.
         """
         options = {
             "container": CONTAINER,
@@ -178,11 +180,11 @@ class JobApi:
         return log_lines(self.client, f"{self._path(pod)}/log", options)
 
     def watch_job(self, see: See, failed: See) -> AbstractContextManager[None]:
-        """Watch the job: see `jobs.api.streams.watching`."""
+        """Pass the job to `see` after each change, and errors to `failed`; see `watching`."""
         return watching(self.client, self._jobs, JOB_LABEL, (self.name, see, failed))
 
     def watch_pods(self, see: See, failed: See) -> AbstractContextManager[None]:
-        """Watch the pods that `pods` returns."""
+        """Pass the pods that `pods` returns to `see` after each change, and errors to `failed`."""
         wait = (self.name, lambda pods: see(self._owned(pods)), failed)
         return watching(self.client, self._pods, JOB_NAME_LABEL, wait)
 
@@ -223,7 +225,7 @@ class JobApi:
         return items
 
     def _unless_gone(self, request: Request) -> Object | None:
-        """Return the response to a request for one object; None if it does not exist."""
+        """Return the response to a request for one object, or None if the object does not exist."""
         answer: Object | None = self._ask(request, partial(kube.ask, settled=404))
         return answer
 

@@ -13,7 +13,7 @@ from jobs.api.client import JobApi
 from jobs.api.lines import Cursor, Line
 
 LIVE = 64
-"""Maximum number of containers followed while they run, the first ones; others take turns."""
+"""The maximum number of running containers whose logs are followed at once; others take turns."""
 _READERS = 16  # additional threads, for containers that have ended and those that take turns
 _TURN_SECONDS = 15.0  # between two reads of a container, so that the kubelet drops no lines
 _PAUSE_SECONDS = 1.0
@@ -23,7 +23,7 @@ _NOT_THERE = frozenset({400, 404})  # the pod or its container no longer exists
 
 @dataclass(frozen=True)
 class Container:
-    """A container of a replica's program; a restart or a new pod counts as another container."""
+    """A container that runs a replica's program; each restart or new pod is another container."""
 
     replica: int
     pod: str
@@ -36,7 +36,7 @@ class Taker(Protocol):
     """Receives log lines. Several threads call it, but only one at a time per container."""
 
     def begin(self, container: Container) -> Cursor:
-        """Return the position to read a container's log from; called once per container."""
+        """Return the position from which to read a container's log; called once per container."""
 
     def take(self, container: Container, lines: Sequence[Line]) -> None: ...
 
@@ -62,11 +62,11 @@ class Follower:
     _closed: threading.Event = field(default_factory=threading.Event)
 
     def close(self) -> None:
-        """Stop at the next line in each log; the threads are daemons."""
+        """Stop each thread at the next line in its log; the threads are daemons, and not joined."""
         self._closed.set()
 
     def failed(self, error: Exception) -> None:
-        """Record an error; an unexpected one is raised by the next `follow`."""
+        """Record a request error; the next call of `follow` raises any other error."""
         if isinstance(error, REQUEST_ERRORS):
             self.last_error = api_message(error)
         else:
@@ -93,7 +93,7 @@ class Follower:
         return bool(is_followed) or (container.id in read and is_followed is None)
 
     def follow(self, containers: Sequence[Container], *, live: bool = True) -> set[str]:
-        """Start reading as many containers as there are free threads; return those started, by id.
+        """Read as many containers' logs as there are free threads; return those containers' IDs.
 
         Call it repeatedly. Raises any unexpected error that occurred in a thread.
         """
@@ -136,7 +136,7 @@ class Follower:
             self._busy.pop(id_, None)
 
     def _pass_on(self, container: Container, cursor: Cursor, *, live: bool) -> bool:
-        """Pass a log on; return whether the container has become its pod's previous one."""
+        """Pass on a container's log; return whether its pod has since started another container."""
         log = self.api.log_lines(
             container.pod, since=cursor.since, previous=container.previous, follow=live
         )
@@ -154,7 +154,7 @@ class Follower:
         return False
 
     def _is_previous(self, container: Container) -> bool | None:
-        """Return whether a container is its pod's previous one; None if it no longer exists."""
+        """Return whether a container's pod has since started another; None if it is not listed."""
         pod = self.api.get(container.pod)
         if pod is None:
             return container.previous

@@ -24,7 +24,7 @@ class Line(NamedTuple):
 
     @classmethod
     def parse(cls, raw: str) -> "Line | None":
-        """Parse a line from the kubelet; None for the kubelet's own messages without timestamps."""
+        """Parse a log line; return None if it has no timestamp, like the kubelet's own messages."""
         stamp, _, text = raw.partition(" ")
         if (matched := _STAMP.fullmatch(stamp)) is None:
             return None
@@ -42,7 +42,7 @@ class Line(NamedTuple):
 
 @dataclass
 class Cursor:
-    """Position in a container's log, which has the same lines in the same order on every read.
+    """A position in a container's log, which has the same lines in the same order on every read.
 
     Lines from stdout and stderr may be out of order, so timestamps don't show which lines are new.
     """
@@ -52,7 +52,10 @@ class Cursor:
 
     @property
     def since(self) -> str | None:
-        """The time from which to request the log, in whole seconds; repeats the last line."""
+        """The timestamp, in whole seconds, from which to request the log; None for the whole log.
+
+        The response then repeats at least the last line that was read.
+        """
         if self.stamp is None:
             return None
         # The API server rounds down; an extra second covers lines that are out of order.

@@ -21,11 +21,11 @@ _WATCHES: dict[tuple[str, str], "_Watch"] = {}
 
 
 def log_lines(client: ApiClient, path: str, options: Mapping[str, str]) -> Iterator[list[Line]]:
-    """Yield the log at `path` as it arrives, first an empty batch, until it ends or goes quiet.
+    """Yield the log at `path` in batches as it arrives; the first is empty, and shows a response.
 
     Raises:
         ApiException: the API server refused the request.
-        urllib3.exceptions.HTTPError: there was no response, or the connection broke.
+        urllib3.exceptions.HTTPError: nothing arrived for 30 s, or the connection broke.
     """
     request = kube.Request("GET", path, {**options, "timestamps": "true"})
     answer = kube.send(client, request, limit=(5, 30))
@@ -46,7 +46,7 @@ def log_lines(client: ApiClient, path: str, options: Mapping[str, str]) -> Itera
 
 @contextmanager
 def watching(client: ApiClient, path: str, label: str, wait: Wait) -> Iterator[None]:
-    """Pass on a job's objects now and after each change, in a thread, while the block runs."""
+    """While the block runs, pass a job's objects to `wait`'s function now and after each change."""
     key = (client.configuration.host, path)
     try:
         with _LOCK:
@@ -67,9 +67,10 @@ def watching(client: ApiClient, path: str, label: str, wait: Wait) -> Iterator[N
 
 @dataclass
 class _Watch:
-    """One watch for all waits of this process, which misses no lasting change.
+    """One watch that all waits in this process share, and that misses no lasting change.
 
-    A new wait, half a minute or an error (such as `410 Gone`) starts it over with a new listing.
+    It starts over with a new list of objects after 30 s, on an error (such as `410 Gone`), and when
+    a wait is added.
     """
 
     client: ApiClient
@@ -80,7 +81,7 @@ class _Watch:
     _answer: Any = None
 
     def end(self) -> None:
-        """End the current request, to see the present waits; call this with the lock."""
+        """End the current request, so that the next one includes new waits; requires `_LOCK`."""
         self._ended.set()
         if self._answer is not None:
             with suppress(OSError, RuntimeError, ValueError):  # it has ended on its own

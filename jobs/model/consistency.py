@@ -1,4 +1,4 @@
-"""Check a job for fields that contradict each other, whatever the cluster."""
+"""Check a job for fields that contradict each other on any cluster."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _own_program(job: TrainingJob) -> Iterator[Contradiction]:
     if any(getattr(job, name) is not None for name in _OWN):
         for name in HYPERPARAMETERS:
             if getattr(job, name) is not None:
-                yield _of(name, "only the catalogue's programs use it; for your own, use `args`")
+                yield _of(name, "only the catalogue's programs accept it; use `args` instead")
 
 
 def _elastic(job: TrainingJob) -> Iterator[Contradiction]:
@@ -84,7 +84,7 @@ def _elastic(job: TrainingJob) -> Iterator[Contradiction]:
         text = f"{most} is less than `workers`, which is {job.workers}"
         yield _of(("elastic", "maxReplicas"), text, "workers")
     if job.master is not None:
-        yield _of("master", "an elastic job has no Master, only Workers", "elastic")
+        yield _of("master", "an elastic job has only Workers; remove this key", "elastic")
 
 
 def _pairs(job: TrainingJob) -> Iterator[Contradiction]:
@@ -104,11 +104,13 @@ def _inside(job: TrainingJob) -> Iterator[Contradiction]:
     names = ("on_failure", "debug", "drill")
     for name in (each for each in names if getattr(job, each) is not None):
         if job.elastic is not None and name != "drill":
-            yield _of(name, "can't be used with `elastic`, which replaces that rank", "elastic")
+            yield _of(name, "can't be used with `elastic`, which replaces failed ranks", "elastic")
         if command and job.script is None and _LAUNCHER not in command:
             yield _of(name, f"requires a `command` that runs {_LAUNCHER}", "command")
     if job.debug is not None and job.debug >= ranks:
-        yield _of("debug", f"{job.debug} is not a rank of the job", "workers", "processes_per_node")
+        yield _of(
+            "debug", f"{job.debug} is not one of the job's ranks", "workers", "processes_per_node"
+        )
     if job.debug is not None and command and (job.script is not None or "--command" in command):
         yield _of("debug", "works only for a Python file, not with another `command`", "command")
 
@@ -118,17 +120,17 @@ def _drill(job: TrainingJob) -> Iterator[Contradiction]:
         return
     replicas = sum(roles(job).values())
     if job.drill.rank >= replicas * job.processes_per_node:
-        text = f"{job.drill.rank} is not a rank of the job"
+        text = f"{job.drill.rank} is not one of the job's ranks"
         yield _of(("drill", "rank"), text, "workers", "processes_per_node")
     if job.restart_policy == "ExitCode":
-        text = "ExitCode replaces the pod, whose next program the drill would kill again"
+        text = "with ExitCode, a new pod replaces the failed one, and the drill would kill it, too"
         yield _of("restart_policy", f"{text}; use OnFailure", "drill")
     is_restarted = job.restart_policy == "OnFailure" and job.max_restarts > replicas
     is_retried = job.retries > 0 and "ownFailure" in (job.retry_on or ())
     if job.elastic is None and not is_retried and (job.hold or not is_restarted):
         text = (
             "requires a job that can recover: `elastic`, `retries` with `retryOn: [ownFailure]`, "
-            f"or a `backoffLimit` of more than its {replicas} replicas, all of which restart"
+            f"or a `backoffLimit` of more than its {replicas} replicas, as all of them restart"
         )
         yield _of("drill", text, "elastic", "retries", "retry_on", "backoff_limit")
 
@@ -183,7 +185,7 @@ def _hidden(place: str, job: TrainingJob) -> str | None:
     """Describe the path in the pod that a volume at `place` would hide; None if it hides none."""
     own = names.OWN_VOLUMES
     for path, what, is_needed in (
-        *((path, f"`{name}`, which every pod has", True) for name, path in own.items()),
+        *((path, f"the volume `{name}`, which every pod has", True) for name, path in own.items()),
         (names.PACKAGES, "slipway_trainer, which starts the program", job.image is None),
         (names.DATA, "the data sets that the program reads", job.module is not None),
         (names.INPUT_DIR, "the job's inputs", job.inputs),
@@ -203,9 +205,12 @@ def _volume_kind(name: str, volume: Volume) -> Iterator[Contradiction]:
         text = f"has {' and '.join(present) or 'no kind'}; it must have exactly one of {listed}"
         yield _of(("volumes", name), text)
     elif volume.read_only and present[0] in {"size", "emptyDir"}:
-        yield _of(("volumes", name, "readOnly"), f"`{present[0]}` starts empty: make it writable")
+        yield _of(
+            ("volumes", name, "readOnly"),
+            f"can't be used with `{present[0]}`, as the volume starts empty; remove this key",
+        )
     elif volume.keep is not None and volume.size is None:
-        text = f"applies only to `size`; `{present[0]}` itself determines what is kept"
+        text = f"can only be used with `size`, not with `{present[0]}`; remove this key"
         yield _of(("volumes", name, "keep"), text)
 
 
@@ -253,7 +258,7 @@ def _data(job: TrainingJob) -> Iterator[Contradiction]:
 
 
 def _of(place: str | Path, text: str, *others: str) -> Contradiction:
-    """Return a contradiction at a field, or at a path in it, that also involves other fields."""
+    """Return a contradiction at `place`, a field or path, which also involves the other fields."""
     first, *rest = (place,) if isinstance(place, str) else place
     top = to_camel(str(first))
     return Contradiction((top, *rest), text, frozenset({top, *map(to_camel, others)}))

@@ -22,11 +22,11 @@ class Effect(Enum):
     TRAINS = "trains again"
     """The change can alter the result. The values here match the table in docs/jobs.md."""
     CONTENT = "if its content differs"
-    """The field names a file or an image, of which only the content matters."""
+    """The field names a file or an image, and has an effect only if the content differs."""
     IN_PLACE = "in place"
     """The PyTorchJob and its pods are patched; nothing is trained."""
     WAITS = "for the wait"
-    """The process that waits for the run uses it, in this or the next attempt; nothing trains."""
+    """Only the process that waits for the run uses the field; nothing is trained again."""
     JUDGES = "judged again"
     """Only the gate, or the check before anything is created, uses the field, not the run."""
 
@@ -73,7 +73,7 @@ def _interval(text: str) -> str:
 
 
 def _word(value: object) -> object:
-    """Convert a number to a string: programs read 0.10 and 0.1 as the same number."""
+    """Convert a number to a string. YAML reads 0.10 as 0.1, but programs accept either."""
     return json.dumps(value) if isinstance(value, int | float) else value
 
 
@@ -81,7 +81,7 @@ def _variable(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise ValueError("letters, digits and _, not starting with a digit")
     if name in TAKEN or name.startswith(("PET_", "SLIPWAY_")):
-        raise ValueError("a name that is not set by the training operator or Slipway")
+        raise ValueError("a name that neither the training operator nor Slipway sets")
     return name
 
 

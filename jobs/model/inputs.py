@@ -94,7 +94,10 @@ def cache_claim(namespace: str) -> Manifest:
 def other_volumes(
     job: TrainingJob, others: Mapping[str, TrainingJob], *, has_volume: bool
 ) -> InputVolumes:
-    """Return the volumes with `job`'s inputs; `has_volume` if the stack keeps files in a volume."""
+    """Return the volumes that contain `job`'s inputs, which the jobs in `others` produce.
+
+    `has_volume` is True if the stack keeps files in a volume.
+    """
     places = {
         name: _output_volume(others[source.job], has_volume) for name, source in job.inputs.items()
     }
@@ -125,9 +128,9 @@ def _output_volume(job: TrainingJob, has_volume: bool) -> dict[str, str] | None:
 def input_artifacts(
     job: TrainingJob, results: Mapping[str, Mapping[str, Any] | None]
 ) -> dict[str, Any]:
-    """Return the URL and sha256 of each of a job's inputs or, as `missing`, why it is missing.
+    """Return each input's `url` and `sha256` or, if the file does not exist, a message (`missing`).
 
-    `results` are those of the jobs that it depends on, by name; None if a job did not run.
+    `results` maps the jobs that produce the inputs to their results, or to None if one did not run.
     """
     artifacts = {}
     for name, source in job.inputs.items():
@@ -150,12 +153,12 @@ def _path(name: str, artifact: str) -> str:
 
 
 def _cache(job: TrainingJob, data: Data) -> str:
-    """Return the path, in a container, of the volume for the job's data."""
+    """Return the mount path of the volume that stores the job's data."""
     return CACHED_DATA if data.volume is None else job.volumes[data.volume].mount_path
 
 
 def _volume_names(job: TrainingJob, others: InputVolumes) -> dict[str, str]:
-    """Return names for a pod's input volumes, keyed by claim; the job's own keep their names."""
+    """Return names for a pod's input volumes, keyed by claim; the job's own volumes keep theirs."""
     own = {KEPT_CLAIM: KEPT_CLAIM} | {
         claim_name(job.origin, name, volume): name
         for name, volume in job.volumes.items()

@@ -18,7 +18,7 @@ from jobs.model.consistency import contradictions
 from jobs.model.fields import Content, Effect, InPlace, Judges, Trains, Waits
 
 TIMEOUT, START_TIMEOUT = 24 * 3600, 300
-"""Defaults in seconds."""
+"""The defaults for `timeout` and `start_timeout`, in seconds."""
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -130,7 +130,7 @@ class TrainingJob:
 
     @property
     def max_restarts(self) -> int:
-        """The effective backoff limit."""
+        """The job's `backoff_limit` or, by default, 1 or one more than `elastic.max_restarts`."""
         if self.backoff_limit is not None:
             return self.backoff_limit
         return 1 if self.elastic is None else self.elastic.max_restarts + 1
@@ -169,7 +169,7 @@ without an effect has the effect of the field that contains it.
 def declaration(job: TrainingJob) -> dict[str, Any]:
     """Return a job as it appears in its run's inputs, with keys as in the stack's file.
 
-    Empty values are left out, as are the fields that only evaluate a run.
+    Empty values are left out, as are fields that are used only to evaluate a run.
     """
     dumped = TypeAdapter(TrainingJob).dump_python(job, mode="json", by_alias=True)
     return {

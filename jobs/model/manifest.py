@@ -1,6 +1,6 @@
-"""A job's manifest, which meets the `restricted` Pod Security Standard.
+"""Build a job's manifest, which meets the `restricted` Pod Security Standard.
 
-Preview, admission and submission use it unchanged.
+The preview, the admission check and the submission all use this manifest.
 """
 
 import hashlib

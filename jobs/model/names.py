@@ -20,7 +20,7 @@ DATA, PACKAGES = "/data", "/opt/slipway"
 """Paths of the data sets and of slipway_trainer in the trainer image."""
 OUTPUT_DIR, INPUT_DIR = f"{WORK}/outputs", f"{WORK}/inputs"
 OTHER_VOLUMES = "/opt/inputs"
-"""The directory of other jobs' volumes in the container that fetches inputs."""
+"""The directory where other jobs' volumes are mounted in the container that fetches inputs."""
 DATA_CACHE, CACHED_DATA = "slipway-data", "/opt/data"
 """The name of the data cache's volume and claim, and the cache's path in a container."""
 OWN_VOLUMES = {"tmp": TMP, "shm": SHARED_MEMORY, "work": WORK, "script": SCRIPT}
@@ -44,5 +44,8 @@ def secret_name(job: str) -> str:
 
 
 def outputs_url(place: str | None, job: str, outputs: str | None) -> str | None:
-    """Return the URL of a job's folder of runs; None if `outputs` is set or `place` is None."""
+    """Return the URL of the folder that holds a job's runs.
+
+    Returns None if the stack keeps no files (`place` is None), or if the job sets `outputs`.
+    """
     return None if place is None or outputs is not None else f"{place}/outputs/{job}"

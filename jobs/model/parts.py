@@ -68,11 +68,11 @@ class Volume:
         mount_path: The directory's path in the container.
         claim: The name of an existing PersistentVolumeClaim.
         size: The size of a new, empty claim with the cluster's default storage class.
-        keep: Whether that claim and its files are kept when the job is removed; true by default.
+        keep: True, the default, keeps the claim for `size` and its files when the job is removed.
         empty_dir: A directory that starts empty and is deleted with its pod: `true`, or the
             maximum size.
         host_path: A directory on the node, which becomes a PersistentVolume and a claim.
-        read_only: Whether it is mounted read-only.
+        read_only: True mounts the volume read-only.
     """
 
     mount_path: Directory
@@ -89,8 +89,8 @@ class Elastic:
     """Limits within which an elastic job may lose and gain replicas.
 
     Args:
-        min_replicas: The minimum number for training to continue. By default, more than half of
-            `max_replicas`, so that only one part of a split network continues.
+        min_replicas: The minimum number of replicas for training to continue. By default, more than
+            half of `max_replicas`, so that only one part of a split network continues.
         max_replicas: The maximum number of replicas; by default the job's `workers`.
         max_restarts: The maximum number of replica restarts in total.
     """
@@ -117,12 +117,12 @@ class OnFailure:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Drill:
-    """A failure on purpose: in the first attempt, a rank's program is killed once.
+    """A deliberate failure: in the first attempt, a rank's program is killed once.
 
     Args:
         rank: The rank that is killed.
-        step: The step that it has then reported, or passed.
-        within: The number of seconds in which a rank must report a later step.
+        step: The rank is killed once it has reported this step, or a later one.
+        within: The number of seconds within which some rank must then report a later step.
     """
 
     rank: Count
@@ -137,7 +137,7 @@ class Checkpoint:
     Args:
         every: The interval between checkpoints: `500 steps`, or `10 min`.
         keep: The number of checkpoints to keep.
-        url: A URL that fsspec supports, to keep the checkpoints apart from the stack's files.
+        url: A URL that fsspec supports, for checkpoints stored separately from the stack's files.
     """
 
     every: fields.Interval = "600 s"
@@ -247,4 +247,4 @@ class Module(NamedTuple):
 (_PROGRAMS,) = manifests.rendered(Path(__file__).with_name("programs.yaml"), outputs=OUTPUT_DIR)
 MODULES: Mapping[str, Module] = {name: Module(**fields) for name, fields in _PROGRAMS.items()}
 HYPERPARAMETERS = tuple(MODULES["mnist"].options)
-"""The job fields that only these programs accept."""
+"""The job fields that only the catalogue's programs accept."""

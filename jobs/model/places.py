@@ -1,8 +1,8 @@
 """The location where a stack keeps its jobs' files, and how pods access it.
 
 The location, or place, is a URL that fsspec supports. `VOLUME_URL` stands for the volume of the
-claim `slipway-kept`, which is mounted at /opt/kept in each pod that needs it. Unless a job sets
-another URL for one of them, a place contains:
+claim `slipway-kept`, which is mounted at /opt/kept in each pod that needs it. Unless a job sets its
+own URL for its outputs or checkpoints, a place contains:
 
     outputs/<job>/<run id>/    files from rank 0's SLIPWAY_OUTPUT_DIR, and artifacts.json
     checkpoints/<job>/<key>/   a job's checkpoints; the key is a hash of its program and settings
@@ -11,9 +11,9 @@ At a job's own URL, which other stacks may share, the folder is checkpoints/<pro
 
 The agent in the pod (`slipway_trainer.agent`) writes and prunes outputs/. It copies checkpoints/
 between a store and a directory in the pod. For a tracked run, it sends the ranks' events to
-SLIPWAY_TRACKING (mlflow, wandb or tensorboard), using the variables with these suffixes: the
-server's _URL and, for browsers, its _ADDRESS, the _EXPERIMENT <stack>/<job>, and the _FACTS as
-JSON. None of these can alter a result.
+SLIPWAY_TRACKING (mlflow, wandb or tensorboard). Variables with more suffixes contain the server's
+_URL, its _ADDRESS for browsers, the _EXPERIMENT (<stack>/<job>), and as JSON the run's provenance,
+_FACTS. None of these variables can alter a result.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TRACKING = "SLIPWAY_TRACKING"
 
 
 def checkpoints_url(job: TrainingJob, place: str | None) -> str | None:
-    """Return the URL for a job's checkpoints; None if it writes none, or there is no place."""
+    """Return the URL for a job's checkpoints, or None if none are written or there is no place."""
     if job.checkpoint is None:
         return None
     return place if job.checkpoint.url is None else job.checkpoint.url

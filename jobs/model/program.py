@@ -32,7 +32,7 @@ _GIVEN = "|".join([r"(?:PET|SLIPWAY)_\w+", "HOME", THREADS, *sorted(TAKEN)])
 
 @dataclass(frozen=True)
 class Share:
-    """A replica's resources."""
+    """The resources that a replica requests, and its limits."""
 
     cpu: str
     memory: str
@@ -69,7 +69,7 @@ class Share:
 
 
 def share(job: TrainingJob, role: Role) -> Share:
-    """Return the resources for a replica of `job` in a role."""
+    """Return the resources for a replica in a role; `job.master` overrides the Master's."""
     own = job.master if role == "Master" and job.master is not None else Master()
 
     def amount(name: str) -> Any:

@@ -83,7 +83,7 @@ class Topology:
 def document(
     job: TrainingJob, metadata: Mapping[str, Any], replicas: Mapping[Any, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return the PyTorchJob that runs `job`; `replicas` has each role's count and pod template."""
+    """Return the PyTorchJob for `job`; `replicas` contains each role's count and pod template."""
     ttl = job.ttl_seconds_after_finished
     spec: dict[str, Any] = {
         "runPolicy": {
@@ -135,7 +135,7 @@ def conditions(job: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def message_of(job: Mapping[str, Any], type_: str) -> str | None:
-    """Return the message in a job's condition; None if its status is not True."""
+    """Return the message in a job's condition, or None if the condition's status is not True."""
     return str(condition(job, type_).get("message", "")) if holds(job, type_) else None
 
 

@@ -1,4 +1,4 @@
-"""The submission of a run: a job, and its pods' images, files and volumes.
+"""Everything that is submitted for a run: a job, and its pods' images, files and volumes.
 
 The inputs to the resource `slipway:jobs:PyTorchJob` are these fields, in camelCase.
 """

@@ -1,4 +1,4 @@
-"""A job's volumes and the one for its script, in pod specs and as Kubernetes objects."""
+"""A job's volumes, including the one for its script, in pod specs and as Kubernetes objects."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class MountedScript(TypedDict):
 
 @dataclass(frozen=True)
 class Script:
-    """A job's script files, as an immutable ConfigMap; `jobs.sources` reads them."""
+    """A job's script files, which `jobs.sources` reads, and their immutable ConfigMap."""
 
     job: str
     entry: str  # the file to start
@@ -52,7 +52,7 @@ class Script:
 
     @property
     def items(self) -> dict[str, str]:
-        """The files' paths, by key in the ConfigMap; a key can't contain a folder."""
+        """The files' paths, keyed by their keys in the ConfigMap, which can't contain slashes."""
         items: dict[str, str] = {}
         for path in sorted(self.files):
             plain = re.sub(r"[^-._a-zA-Z0-9]", "_", path)[-200:]
@@ -90,7 +90,7 @@ def claim_name(job: str, name: str, volume: Volume) -> str:
 def pod_volumes(
     job: TrainingJob, share: Share, script: MountedScript | None
 ) -> list[dict[str, Any]]:
-    """Return a pod's volumes."""
+    """Return a pod's volumes: for temporary files, shared memory, work, the script and the job."""
     half = f"{max(1, size(share.memory_limit) // 2**21)}Mi"
     shared = half if job.shared_memory is None else job.shared_memory
     own: dict[str, dict[str, Any]] = {
@@ -111,7 +111,7 @@ def pod_volumes(
 
 
 def mounts(job: TrainingJob, script: MountedScript | None) -> list[dict[str, Any]]:
-    """Return a container's volume mounts."""
+    """Return the mounts for the volumes that `pod_volumes` returns."""
     places = [
         (name, path, name == "script")
         for name, path in OWN_VOLUMES.items()

@@ -39,7 +39,7 @@ class Exit:
 
     @property
     def signal(self) -> str | None:
-        """The name of the signal that killed the program, from the exit code 128 + n."""
+        """The name of the signal that killed the program, from the exit code 128 + n, or None."""
         try:
             return signal.Signals(self.code - 128).name
         except ValueError:
@@ -88,7 +88,7 @@ class Exit:
 
     @cached_property
     def _raised(self) -> dict[str, Any]:
-        """The last traceback in the final output, in report format, or else an error at its end."""
+        """The final output's last traceback, in report format, or else the error at its end."""
         tail = reversed(self._text.splitlines()[-10:])
         errors = (each for each in tail if _EXCEPTION.fullmatch(each.rstrip()))
         return in_text(self._text) or {"error": next(errors, "")}
@@ -113,8 +113,8 @@ def remarks(ends: Mapping[str, Exit | None], found: RunResult) -> Iterator[str]:
     is_silent = None not in used and not (found.metrics or found.files)
     if is_silent and seconds < 10:  # of CPU time, over all ranks
         yield (
-            f"it succeeded, but used only {seconds:.1f} s of CPU time and left no metrics or files."
-            " If it should train, check whether its file only defines functions or exits early"
+            f"the run succeeded, but used only {seconds:.1f} s of CPU time and left no metrics or "
+            "files. If it should train, check if its file only defines functions or exits early"
         )
 
 

@@ -19,7 +19,7 @@ _TERMINATED = 128 + signal.SIGTERM
 
 
 class Origin(IntEnum):
-    """The origin of a failure, inferred from its symptoms; the lowest explains the others."""
+    """The origin of a failure, inferred from its symptoms; a lower value explains higher ones."""
 
     OWN = 0  # the program itself, or a signal that killed only it
     STOPPED = 1  # the program obeyed SIGTERM, or its pod was being deleted
@@ -61,10 +61,10 @@ class Failure:
 
 
 def first(failures: Sequence[Failure], ended_well: Iterable[Failure] = ()) -> Failure:
-    """Return the failure that ended the run: the first in the last burst that explains the others.
+    """Return the failure that ended the run: in the last burst, the first that explains the others.
 
-    A failed rank makes its peers fail, and may be running again before they notice. So failures
-    caused by a peer are traced back to those that happened while they were still running.
+    A failed rank makes its peers fail, and may be running again before they notice. So the peers'
+    failures are traced back to earlier ones that happened while those peers were still running.
 
     `failures` are in the order observed. `ended_well` are the exits with code 0, since a rank that
     exits early makes its peers fail, too.
@@ -87,7 +87,7 @@ def first(failures: Sequence[Failure], ended_well: Iterable[Failure] = ()) -> Fa
 
 
 def _burst(failures: Sequence[Failure]) -> list[Failure]:
-    """Return the last of the sorted `failures`, and those shortly before it."""
+    """Return the last of the sorted `failures`, and the ones that shortly precede it."""
     gaps = (after.finished - before.finished for before, after in pairwise(failures))
     begin = max((number for number, gap in enumerate(gaps, 1) if gap > _BURST), default=0)
     return list(failures[begin:])
@@ -108,7 +108,7 @@ class Disruption:
     at: datetime  # by the cluster's clock
 
     def brought_about(self, cause: Failure | None) -> bool:
-        """Return whether this explains `cause`, the run's failure; True if there is no cause."""
+        """Return whether this disruption led to `cause`, the run's failure, or `cause` is None."""
         if cause is None:
             return True
         if cause.exit.out_of_memory:
@@ -118,7 +118,7 @@ class Disruption:
 
 
 def disruption(pod: Mapping[str, Any], *, is_running: bool = False) -> Disruption | None:
-    """Return a pod's disruption, if any: by the cluster, or by deletion while it was running."""
+    """Return a pod's disruption, if any: by the cluster, or by deleting the pod while it ran."""
     name, status = pod["metadata"]["name"], pod.get("status") or {}
     if holds(pod, "DisruptionTarget"):
         target = condition(pod, "DisruptionTarget")
@@ -144,7 +144,7 @@ def on_lost_nodes(
 def lost_node(
     pods: Iterable[Mapping[str, Any]], nodes: Iterable[Mapping[str, Any]]
 ) -> Disruption | None:
-    """Return the disruption by a node that was removed or is not Ready, if there is one."""
+    """Return the disruption of a pod whose node was removed or is not Ready, if there is one."""
     for pod in on_lost_nodes(pods, nodes):
         name, node = pod["metadata"]["name"], pod["spec"]["nodeName"]
         return _of(pod, f"node {node}, which pod {name} was running on, is gone or not Ready")

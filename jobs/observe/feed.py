@@ -25,7 +25,7 @@ from jobs.records.recording import Recording
 class Feed:
     """Follows one run in threads while its `with` block runs, and records its replicas' logs.
 
-    Progress comes from replica 0's lines or, in an elastic job, from the first running replica.
+    Progress is read from the lines of replica 0 or, in an elastic job, of the first running one.
     """
 
     api: JobApi
@@ -52,7 +52,7 @@ class Feed:
         self._resources.close()
 
     def process(self, wait_seconds: float) -> None:
-        """Pass on everything that arrived since the last call, after a wait if nothing did.
+        """Process everything that arrived since the last call; if nothing did, wait for it.
 
         Each call also resumes interrupted logs, and raises unexpected errors from threads.
         """
@@ -69,7 +69,7 @@ class Feed:
             self.follower.follow(current)
 
     def finish(self, limit_seconds: float) -> None:
-        """Fetch the rest of the logs before any pod is deleted."""
+        """Fetch the rest of the logs, within a time limit, before any pod is deleted."""
         self._ending = True
         try:
             self._pods = self.api.pods()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from jobs.observe.run_state import RunState
 
 IDLE_SECONDS = 600.0
-"""How long, in seconds, a GPU may be idle, for example while data is loaded."""
+"""The number of seconds for which a GPU may be idle, for example while data is loaded."""
 _GAP_SECONDS = 120.0  # a longer gap between measurements ends a streak
 METRIC = "DCGM_FI_DEV_GPU_UTIL"
 """Percentage of time during which a kernel was running on the GPU:
@@ -39,9 +39,9 @@ _MOST_BYTES = 1 << 24  # an exporter for eight GPUs reports a hundredth of this
 LOOK_SECONDS = 30.0
 _MOST_SECONDS = 20.0  # for all requests in one measurement; some may time out
 PATIENCE_SECONDS = 300.0
-"""How long, in seconds, to wait for a new node to pull the exporter's image."""
+"""The number of seconds to wait for a new node to pull the exporter's image."""
 _Look = tuple[float, Mapping[Gpu, float], str | None]
-"""A measurement's start, the utilization keyed by pod name and GPU, and why a GPU is missing."""
+"""A measurement: its start time, the GPUs' utilization, and the reason if a GPU is missing."""
 
 
 def utilization(metrics: str, namespace: str) -> dict[Gpu, float]:

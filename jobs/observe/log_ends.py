@@ -26,9 +26,10 @@ class LogEnds:
     kept: Run
 
     def relevant(self) -> list[str]:
-        """Return the most relevant log: from the container that failed first, or from replica 0.
+        """Return the lines of the log that best explains how a run ended.
 
-        If exactly one replica is hanging or leaves its GPUs idle, it is that replica's log.
+        If exactly one replica is hanging or leaves its GPUs idle, this is that replica's log.
+        Otherwise it is the log of the container that failed first, or of replica 0.
         """
         suspected = self.silent() or self.run.idle or self.run.stalled or ()
         failed = self.run.cause or self.run.failed_init
@@ -51,7 +52,7 @@ class LogEnds:
         return {replica.ranks: frames for replica, frames in self._traces() if frames}
 
     def summary(self, number: int) -> dict[str, Any]:
-        """Return a replica's full summary, which its log contains if it exceeds 4 KB."""
+        """Return a replica's full summary from its log, which contains it if it exceeds 4 KB."""
         log = self.kept.log(number, self.run.replicas[number].container_id)
         events = events_of(log, ["summary"])
         summaries: list[Event] = [each["summary"] for each in events if "summary" in each]
@@ -60,10 +61,10 @@ class LogEnds:
     def silent(self) -> list[Replica]:
         """Return the replicas that did not respond to their peers.
 
-        The peers' failures reveal them. In a run that hangs without a failure, it is the only
-        replica whose stack trace is outside torch, or that printed none when it was stopped, while
-        all others wait in torch. With GPUs, stack traces can't show this: a call to a collective
-        returns before the collective has finished.
+        The peers' failures reveal these replicas. If a run hangs without a failure, the silent one
+        is the only replica whose stack trace is outside torch, or that printed none when it was
+        stopped, while all others wait in torch. On GPUs, stack traces can't show this: a call to a
+        collective returns before it has finished.
         """
         gpus = any(each.gpus for each in self.run.replicas.values())
         is_shown = self.run.all_started and not self.run.failures and not gpus
@@ -87,7 +88,7 @@ class LogEnds:
 
 
 def stack_frames(lines: Sequence[str]) -> list[str]:
-    """Return the main thread's six innermost frames in a log's last stack dump, innermost first."""
+    """Return up to six of the main thread's frames in a log's last stack dump, innermost first."""
     starts = _starts(lines)
     frames: list[str] = []
     for line in lines[starts[-1] + 1 :] if starts else ():

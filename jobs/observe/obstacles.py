@@ -89,11 +89,11 @@ class Obstacles:
                 try:
                     self.api.stand_in(each.pod, master.name)
                 except REQUEST_ERRORS as error:
-                    lacking = f"{api_message(error)} (grant access: docs/existing-cluster.md)"
+                    lacking = f"{api_message(error)} (for access, see docs/existing-cluster.md)"
                     self.warn(f"{each} is waiting for rank 0, which has finished: {lacking}")
 
     def _see_room(self, waiting: Sequence[Replica]) -> None:
-        """Record why no node could ever hold these replicas, and why none is being added."""
+        """Record why no node could ever hold these replicas, or why the autoscaler adds no node."""
         if (report := self.api.autoscaler_report()) is not None:
             self.run.setbacks = cloud_reports.setbacks(*report)
             for setback in self.run.setbacks:
@@ -109,7 +109,7 @@ class Obstacles:
         self.run.shortage = lacks[0] if lacks else None
 
     def _lasting(self, events: Iterable[Object], seconds: float) -> Iterator[Object]:
-        """Yield `events`, but the scheduler's only for pods that have had no node for `seconds`."""
+        """Yield `events` without scheduling failures of pods that began less than `seconds` ago."""
         now = time.monotonic()
         unplaced = {each.uid for each in self.run.replicas.values() if each.unschedulable}
         self._unplaced = {uid: self._unplaced.get(uid, now) for uid in unplaced}
@@ -140,7 +140,7 @@ class Obstacles:
 
 
 def see_events(run: RunState, events: Sequence[Object]) -> None:
-    """Record in `run` which nodes are being added and which pods were refused, as `events` say."""
+    """Record in `run` whether, according to `events`, nodes are being added or pods are refused."""
     waiting = {each.uid for each in run.replicas.values() if each.unschedulable is not None}
     about = [event for event in events if event["involvedObject"].get("uid") in waiting]
     run.growth = cloud_reports.growth(about)
@@ -152,7 +152,7 @@ def see_events(run: RunState, events: Sequence[Object]) -> None:
 
 
 def queued(workloads: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the queue in which a job is waiting, and why, or None if it has no Workload."""
+    """Describe the queue in which a job waits, and the reason; None if the job has no Workload."""
     if not workloads:
         return None
     queue = workloads[0]["spec"].get("queueName", "")
@@ -190,7 +190,7 @@ def may_fit_quota(refusal: str, pods: Iterable[Mapping[str, Any]]) -> bool:
 
 
 def _requests(spec: Mapping[str, Any]) -> Amounts:
-    """Return a pod's requests: the sum of its containers', or an init container's if higher."""
+    """Return a pod's requests: the sum over its containers, or those of a larger init container."""
     total = _merged(add, map(_of, spec["containers"]))
     return _merged(max, [total, *map(_of, spec.get("initContainers") or [])])
 

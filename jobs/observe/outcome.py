@@ -113,7 +113,7 @@ def _samples_seen(
 ) -> int | None:
     """Return the number of samples that all ranks trained on; None if a replica did not report it.
 
-    An elastic job's replicas may have changed during the run, so the ledger's total is used.
+    An elastic job's replicas may change during the run, so the total that rank 0 reports is used.
     """
     if topology.elastic:
         total = first.get("total_samples_seen")
@@ -145,7 +145,7 @@ def artifacts(message: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
 
 
 def _left(run: RunState) -> dict[str, dict[str, Any]] | None:
-    """Return the files that rank 0 left, even if it only lost a peer, and the failed rank's."""
+    """Return the files that the failed rank and rank 0, which may just have lost it, copied out."""
     of_rank_0 = run.replicas[0].exits if 0 in run.replicas else []
     broken = [] if run.cause is None else [run.cause.exit]
     listed = [artifacts(each.report) or {} for each in (*of_rank_0, *broken)]
@@ -218,7 +218,7 @@ def _culprit(run: RunState, silent: Sequence[Replica]) -> dict[str, Any]:
 def _advice(end: End, run: RunState, silent: Sequence[Replica]) -> str:
     cause, failed, advice = run.cause, run.cause or run.failed_init, end.advice
     if run.cured_by_a_retry is not None:
-        advice = "set `retries: 2`, so that it is resubmitted automatically"
+        advice = "set `retries: 2`, so that the job is resubmitted automatically"
     elif silent:
         limit = "timeout" if run.stalled is None else "stall"
         raised = f", or raise the job's `{limit}`" if end.state == "TimedOut" else ""

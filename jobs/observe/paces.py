@@ -1,4 +1,4 @@
-"""Find ranks that are slower than the others, comparing their own part of a step."""
+"""Find slow ranks, by the time in each step that a rank does not spend waiting for others."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ class Paces:
 
     world_size: int
     slow: dict[int, str] = field(default_factory=dict)
-    """For each slow rank: how much slower it was, and the parts of its step, when first noticed."""
+    """A description of each slow rank, keyed by rank, from when it was first found to be slow."""
     now: set[int] = field(default_factory=set)  # the ranks that are slow now
     _latest: dict[int, Mapping[str, float]] = field(default_factory=dict)
 

@@ -98,7 +98,7 @@ class Replica:
 
     @property
     def failed_init(self) -> tuple[str, Exit] | None:
-        """The init container whose last run failed, and its exit; None once the program started."""
+        """The init container whose last run failed, and its exit; None if the program started."""
         if self.started:
             return None
         for status in self._inits:
@@ -109,7 +109,7 @@ class Replica:
         return None
 
     def was_deleted(self, at: datetime) -> bool:
-        """Return whether the deletion of the replica's pod began before `at`, to the second."""
+        """Return whether the deletion of the replica's pod began before `at`, in whole seconds."""
         if not self.is_deleted:
             return False
         metadata = self.pod["metadata"]

@@ -38,13 +38,13 @@ class RunState:
     refusal: str | None = None  # why pods are not admitted
     growth: Growth | None = None  # the autoscaler's latest report on waiting pods
     setbacks: Sequence[str] = ()  # why it could add no nodes
-    gone: bool = False  # whether the job was deleted, but not by Slipway
+    job_deleted: bool = False  # whether the job was deleted, but not by Slipway
     queued: str | None = None  # Kueue's reason, while the job is suspended
     gpu_use: GpuUse = field(default_factory=GpuUse)
     refused_until: float = 0.0  # seconds until the latest refused pull that may be authorised
     replicas: dict[int, Replica] = field(default_factory=dict)  # the latest, even if deleted
     held: dict[int, str] = field(default_factory=dict)  # the shell command, by replica number
-    stalled: Sequence[Replica] | None = None  # those that stalled first; None while none has
+    stalled: Sequence[Replica] | None = None  # those that stalled first; None if none has stalled
     _since: dict[str, float] = field(default_factory=dict)  # when conditions began, for `lasted`
     _last_signs: dict[int, str] = field(default_factory=dict)  # time of each replica's last line
     _trained: Counter[int] = field(default_factory=Counter)  # number of training events by replica
@@ -63,7 +63,7 @@ class RunState:
 
     @property
     def cause(self) -> Failure | None:
-        """The failure that ended the run."""
+        """The failure that ended the run, or None if nothing failed."""
         if not self.failures:
             return None
         if self.topology.elastic:
@@ -74,7 +74,7 @@ class RunState:
         return next((each for each in self.failures if self._is_outlived(each)), first)
 
     def _is_outlived(self, failed: Failure) -> bool:
-        """Return whether a replica failed on its own, and another in its world is still running."""
+        """Return whether a replica failed on its own while another in its world kept running."""
         others = (each for each in self.replicas.values() if each.number != failed.replica.number)
         return failed.origin is Origin.OWN and any(
             each.running and moment(each.running_since) <= failed.finished for each in others
@@ -82,7 +82,7 @@ class RunState:
 
     @property
     def silent(self) -> list[Replica]:
-        """The replicas that kept running while all others lost a peer; one may be hanging."""
+        """The replicas that were still running when all others lost a peer; one may be hanging."""
         cause = self.cause
         if cause is None or cause.origin is not Origin.PEER or self.topology.elastic:
             return []
@@ -110,7 +110,7 @@ class RunState:
 
     @property
     def followers(self) -> int:
-        """The number of other replicas that failed at the same time as the cause, or later."""
+        """The number of other replicas that failed at the same time as `cause`, or later."""
         cause = self.cause
         if cause is None:
             return 0
@@ -145,7 +145,7 @@ class RunState:
     @property
     def goes_on(self) -> bool:
         """True if the run has not ended as far as the operator knows."""
-        return not self.gone and not has_ended(self.job)
+        return not self.job_deleted and not has_ended(self.job)
 
     @property
     def nodes(self) -> set[str]:
@@ -153,12 +153,12 @@ class RunState:
         return {each.node for each in self.replicas.values() if each.node is not None}
 
     def see_jobs(self, jobs: Iterable[Mapping[str, Any]]) -> None:
-        """Process the list of jobs with this job's name: it contains this job, another, or none."""
+        """Process a list of the jobs with this name: this job, a newer one, or neither."""
         mine = [job for job in jobs if job["metadata"]["uid"] == self.uid]
-        self.gone = not mine
+        self.job_deleted = not mine
         if mine:
             self.job = mine[-1]
-        if is_suspended(self.job) and not self.gone:
+        if is_suspended(self.job) and not self.job_deleted:
             # A suspension stops its pods, whose exits are not failures; new ones start later.
             stopped, queued = self._stopped | self._seen.keys(), self.queued
             vars(self).update(vars(RunState(self.job, self.pulls)))
@@ -278,7 +278,7 @@ class RunState:
             self._since.pop(_STILLNESS.format(number), None)
 
     def lasted(self, what: str, elapsed: float, *, holds: bool = True) -> float:
-        """Return for how many seconds a condition has held; `elapsed` is the time in the run."""
+        """Return for how many seconds the condition `what` has held, `elapsed` s into the run."""
         if not holds:
             self._since.pop(what, None)
             return 0.0

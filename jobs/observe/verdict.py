@@ -13,7 +13,7 @@ from jobs.plan import TrainingCost
 from jobs.result import End
 
 _STRAGGLERS_SECONDS = 30
-"""How long other ranks may be silent after rank 0 is done, when the operator reports Succeeded."""
+"""Seconds for which other ranks may be silent after rank 0 has succeeded."""
 _OPERATOR_SECONDS = 60
 """Time for the operator to act on a failed pod, including a restart of the operator."""
 _NODE_SECONDS = 30
@@ -48,10 +48,10 @@ def end_of(
         return _failed(run, message, declared)
     if (message := message_of(run.job, "Succeeded")) is not None:
         # If a TTL or a user removed the job, a straggler's exit is unknown or due to SIGTERM.
-        if run.gone and (run.cause is None or run.cause.origin is not Origin.OWN):
+        if run.job_deleted and (run.cause is None or run.cause.origin is not Origin.OWN):
             return End("Succeeded", message)
         return _succeeded(run, message, elapsed, declared)
-    if run.gone:
+    if run.job_deleted:
         return _REMOVED_WHEN_DONE if run.all_succeeded else _REMOVED
     if is_suspended(run.job):
         return None
@@ -81,7 +81,10 @@ def _failed(run: RunState, message: str, declared: TrainingJob) -> End:
 
 
 def _succeeded(run: RunState, message: str, elapsed: float, declared: TrainingJob) -> End | None:
-    """Check every replica, since the operator considers only the Master or any single Worker."""
+    """Return the outcome of a run that the operator calls a success, or None while it continues.
+
+    Every replica is checked, since the operator considers only the Master or any single Worker.
+    """
     elastic, replicas = run.topology.elastic, run.replicas.values()
     # The other ranks may start late, so their time counts from their last output. The replacement
     # of a pod that had started would wait for a rank 0 that has ended.
@@ -110,7 +113,7 @@ def _succeeded(run: RunState, message: str, elapsed: float, declared: TrainingJo
 
 
 def _outlasted(run: RunState, elapsed: float) -> End | None:
-    """Return the outcome of a run whose pods are kept running only by another container."""
+    """Return the outcome of a run whose pods are kept running only by sidecar containers."""
     left = [each for each in run.replicas.values() if each.outlasting]
     failed = [each for each in left if each.ended is not None and each.ended.code != 0]
     # Such a failure is final unless the job is elastic.
@@ -142,7 +145,7 @@ def _repeats(run: RunState) -> End | None:
 
 
 def _early_error(failed: Failure) -> str | None:
-    """Return a program's own error, with numbers masked, if it came soon after the start."""
+    """Return a program's own error, with numbers masked, if it occurred soon after the start."""
     ended, is_own = failed.exit, failed.origin is Origin.OWN
     is_late = ended.finished - ended.started >= _EARLY
     if not is_own or is_late or ended.out_of_memory or ended.signal is not None:
@@ -228,7 +231,7 @@ def _stalled(run: RunState, elapsed: float, declared: TrainingJob) -> End | None
 
 
 def _idle(run: RunState, declared: TrainingJob, cost: TrainingCost | None) -> End | None:
-    """Return the outcome of a run that leaves GPUs idle, with the cost of that time."""
+    """Return the outcome of a run that left GPUs idle for too long, with the cost of that time."""
     replicas = run.idle
     least = declared.min_gpu_utilization if declared.debug is None else None
     if least is None or not replicas:

@@ -42,7 +42,7 @@ class InterruptedWait(Exception):
 
 @dataclass
 class Wait:
-    """The wait for one run to end."""
+    """Waits for one run to end, and stops it if it exceeds a limit."""
 
     api: JobApi
     job: Mapping[str, Any]  # the PyTorchJob
@@ -70,7 +70,7 @@ class Wait:
         """Return the run's result, even if it failed, and stop the pods that are still running.
 
         Raises:
-            InterruptedWait: Ctrl-C, or no contact with the API server for two minutes.
+            InterruptedWait: the user pressed Ctrl-C, or the API server did not respond for 2 min.
         """
         run, begun = self._run, self.clock() - self.api.age(self.job)
         if (rank := self.declared.debug) is not None:
@@ -116,7 +116,7 @@ class Wait:
         for replica in stalled:
             where = ", ".join(stacks.get(replica.ranks, [])[:1]) or "an unknown location"
             limit = f"for {self.declared.stall} s at {where}"
-            self.context.warn(f"{replica} stalled {limit}: its pod was deleted")
+            self.context.warn(f"{replica} stalled {limit}: its pod was deleted, to be replaced")
             self._dropped += 1
         self._run.forget_stillness()
 
@@ -129,12 +129,12 @@ class Wait:
             self._gpus.look()
 
     def _see_pods(self) -> None:
-        """List the pods again, since the job's watch may report its end before the pods' watch."""
+        """List the pods again, since their watch may report the run's end later than the job's."""
         self._run.see_pods(self.api.pods())
         self._report()
 
     def _settle(self, feed: Feed, *, may_be_held: bool) -> None:
-        """Wait until the failure that caused the others is known, or a failed pod is held."""
+        """Wait, for a limited time, for the failure that caused the others, or for a held pod."""
         cause = self._run.cause
         missed_a_peer = cause is not None and cause.origin is Origin.PEER
         # The peer may have been on a lost node.
@@ -219,7 +219,7 @@ class Wait:
         return summary
 
     def _stop_survivors(self, end: End) -> None:
-        """Stop pods that are still running after the run; the others stay, for their logs."""
+        """Stop pods that are still running; the others are kept, so that their logs can be read."""
         held = self._run.held
         if end.state in {"TimedOut", "CannotStart"} or (self._run.goes_on and not held):
             # To the operator it has not ended, so pods would be replaced unless the job is deleted.
@@ -233,7 +233,7 @@ class Wait:
 
 @dataclass
 class _Row:
-    """A run's row in `pulumi up`; in the log of a CI run, each change to it is a line."""
+    """A run's row in the output of `pulumi up`; in a CI log, each change to the row is a line."""
 
     context: Context
     prefix: str = ""
@@ -242,7 +242,7 @@ class _Row:
     _shown_at: float = 0.0
 
     def show(self, stages: str, progress: Progress) -> None:
-        """Show pods and training; a new stage, an epoch or the first output appears immediately."""
+        """Show stages and progress; a new stage, epoch or first output is shown immediately."""
         training = str(progress)
         milestone = (stages, progress.epochs_done, progress.has_stepped, training != "")
         line = f"{stages}; {training}" if training else stages
@@ -255,13 +255,13 @@ class _Row:
 
 
 def entries_of_end(end: End, at: str, events: Iterable[Mapping[str, Any]]) -> list[Entry]:
-    """Return the latest Kubernetes events about a run, and its end."""
+    """Return the timeline's entries for a run's latest Kubernetes events and its end."""
     entries = sorted(map(_of_event, events), key=lambda each: each["time"])
     return [*entries[-_MOST_EVENTS:], entry(at, "end", end.state, end.reason)]
 
 
 def entries_of_run(run: RunState) -> Iterator[Entry]:
-    """Yield the events observed in a run so far."""
+    """Yield the timeline's entries for what was observed in a run so far."""
     job = f"PyTorchJob {run.job['metadata'].get('name')}"
     for each in conditions(run.job):
         text = f"{each['type']}: {each.get('message') or each.get('reason') or ''}"

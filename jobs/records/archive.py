@@ -34,13 +34,13 @@ COMPLETE = "complete"
 NOTE = "#"
 _NAME = re.compile("[0-9]{1,9}-")
 INTERRUPTED = "interrupted"
-"""The field `about` in the last timeline entry of a run that Ctrl-C deleted."""
+"""The value of `about` in the last timeline entry of a run that Ctrl-C deleted."""
 _MOST_ENTRIES = 5000
-"""The maximum number of entries, enough for a thousand replicas that each restart once."""
+"""The maximum number of timeline entries, enough for a thousand replicas that restart once."""
 _FIELDS = {"time", "kind", "about", "text"}
 Kind = Literal["condition", "container", "failure", "event", "warning", "end"]
 Entry = dict[str, str]
-"""`time` (RFC 3339, UTC, by the cluster's clock), `kind`, `about` (an object), and `text`."""
+"""A timeline entry: `time` (RFC 3339, UTC, the cluster's), `kind`, `about` (an object), `text`."""
 
 
 @dataclass
@@ -61,7 +61,7 @@ class Log:
         return False
 
     def lines(self, tail: int | None = None) -> Iterator[Line]:
-        """Yield the complete lines, or only those in the last `tail` bytes; none if unreadable."""
+        """Yield the log's complete lines, only from its last `tail` bytes if `tail` is set."""
         with suppress(OSError), self.path.open("rb") as file:
             if tail is not None:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - tail))
@@ -179,7 +179,7 @@ def of_stack(stack: str) -> Path:
 
 
 def _folder(name: str) -> str:
-    """Return a folder name for a stack or job; Pulumi even allows `..` as a stack name."""
+    """Return a safe folder name for a stack or job; Pulumi even allows `..` as a stack name."""
     return name.replace("/", "_") if name.strip(".") else name.replace(".", "_")
 
 

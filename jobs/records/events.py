@@ -64,10 +64,11 @@ def added(
     warn: Callable[[str], None],
     again: Collection[str] = (),
 ) -> RunResult:
-    """Return a result; if it is a success, add missing metrics that `patterns` find in the log.
+    """Return a result; if the run succeeded, add missing metrics that `patterns` find in its log.
 
-    Metrics in `again` are searched for again. In pods, the launcher does this; here, it is for
-    images without it, and for new patterns. A search may hang, so it runs in its own process.
+    Metrics in `again` are searched for even if they are known. In pods, the launcher does all this;
+    here it is needed for images without the launcher, and for new patterns. A pattern may take
+    forever, so the search runs in its own process.
     """
     due = {name for name in patterns if name in again or result.figure(name) is None} - _PLACES
     log = _log(kept)

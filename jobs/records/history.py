@@ -22,7 +22,7 @@ from jobs.result import RunResult
 from slipway.termination import read
 
 MOST = 200
-"""The number of latest runs whose records are kept, for each job."""
+"""The maximum number of records to keep for each job; the oldest are deleted first."""
 
 
 def mean(values: Collection[float]) -> float:
@@ -114,7 +114,7 @@ def _figures(epoch: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def epochs(run: Run, limit_seconds: float = float("inf")) -> list[dict[str, Any]]:
-    """Return the ranks' reports on each epoch, merged; empty if reading exceeds the time limit.
+    """Return one merged report per epoch from all ranks; empty if reading exceeds the time limit.
 
     Each contains `epoch` and, if known, `loss`, `accuracy`, `seconds` spent in training,
     `samples_per_second` over all ranks, `seconds_in` each part of a step, averaged over the ranks,

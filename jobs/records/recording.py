@@ -39,7 +39,7 @@ class Recording:
 
     @property
     def limit(self) -> int:
-        """The maximum size of a container's log, in bytes; then the oldest lines are dropped."""
+        """The maximum size of a container's log, in bytes, above which old lines are dropped."""
         return min(_LOG_BYTES, _RUN_BYTES // self.topology.replicas)
 
     def __enter__(self) -> "Recording":
@@ -61,7 +61,7 @@ class Recording:
         return written
 
     def take(self, container: Container, lines: Sequence[Line]) -> None:
-        """Write the next lines, and pass them on."""
+        """Write a container's next lines, and pass them to `heard`."""
         path = self.run.log(container.replica, container.id).path
         self._attempt(lambda: self._write(path, lines))
         self.heard(container.replica, lines)

@@ -18,8 +18,8 @@ def _unpinned_image(job: TrainingJob, _: Surroundings) -> Findings:
         what = "has no tag, which means `latest`" if tag == "" else "has the tag `latest`"
         yield Finding(
             ("image",),
-            f"{quote(job.image)} {what}: that is a different image after each push, so a run "
-            "can't be reproduced",
+            f"{quote(job.image)} {what}: each push may change that image, so a run can't be "
+            "reproduced",
             "specify a version or a digest (@sha256:…)",
         )
 
@@ -51,7 +51,7 @@ def _exit_code_with_backoff(job: TrainingJob, _: Surroundings) -> Findings:
 def _torch_that_cannot_run(job: TrainingJob, around: Surroundings) -> Findings:
     if job.image is not None or not around.has_trainer:
         if job.torch is not None:
-            remedy = "remove it, or base the Dockerfile on the trainer image"
+            remedy = "remove this key, or base the Dockerfile on the trainer image"
             yield Finding(("torch",), "the job's own image determines its version of torch", remedy)
         return
     if around.gpus_per_node is None:
@@ -76,7 +76,7 @@ def _outputs_not_kept(job: TrainingJob, _: Surroundings) -> Findings:
         if volume.empty_dir is None and not volume.read_only
     ]
     if not any(directory.is_relative_to(place) for place in lasting):
-        have = f"there are {', '.join(lasting)}" if lasting else "there is none"
+        have = f"such volumes: {', '.join(lasting)}" if lasting else "the job has none"
         yield Finding(
             ("outputs",),
             f"{quote(job.outputs)} is not in a writable volume that outlives the pod ({have})",

@@ -49,7 +49,7 @@ def _elastic_without_rendezvous(job: TrainingJob, around: Surroundings) -> Findi
         if not MODULES[job.module].is_elastic:
             able = ", ".join(name for name, each in MODULES.items() if each.is_elastic)
             reason = f"the program {job.module} exits when a replica is lost"
-            yield Finding(("elastic",), reason, f"use one that continues: {able}")
+            yield Finding(("elastic",), reason, f"use a program that continues: {able}")
         return
     texts = "\n".join((*(job.command or ()), *job.args, *around.files.values()))
     if job.image is None and _SIGNS.search(texts) is None:
@@ -79,11 +79,15 @@ def _rank_unknown(job: TrainingJob, _: Surroundings) -> Findings:
     if job.elastic is not None:
         reason = "an elastic job's ranks change, and the rendezvous assigns them"
     elif job.processes_per_node > 1:
-        reason = "with several `processesPerNode`, each process has its own, in the variable RANK"
+        reason = (
+            "with several `processesPerNode`, each process has its own rank, in the variable RANK"
+        )
     else:
         return
     for name, words in (("command", job.command or ()), ("args", job.args)):
         for index, word in enumerate(words):
             if RANK_PLACEHOLDER in word:
                 text = f"{RANK_PLACEHOLDER} can't be known: {reason}"
-                yield Finding((name, index), text, "remove it, and have the program use that rank")
+                yield Finding(
+                    (name, index), text, "remove it, and have the program get its rank when it runs"
+                )

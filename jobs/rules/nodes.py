@@ -70,9 +70,9 @@ def _cores_beyond_a_node(job: TrainingJob, around: Surroundings) -> Findings:
 
 
 def _largest(requested: Share, pools: tuple[NodePool, ...]) -> tuple[Decimal, NodePool] | None:
-    """Return the most cores per node in any pool that a replica can use, and that pool.
+    """Return the most cores that a replica can use on any node, and the pool that has such nodes.
 
-    A replica without GPUs does not tolerate the taint on GPU nodes. None if cores are unknown.
+    Returns None if a pool's cores are unknown. GPU nodes' taint excludes replicas without GPUs.
     """
     may = [
         pool

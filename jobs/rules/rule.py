@@ -36,7 +36,7 @@ class Finding:
 
 
 NO_GPUS_REMEDY = (
-    "add some to the cluster: `gpu` for the kinds aks and azure-stack, `gpus` for kubeconfig"
+    "add GPUs to the cluster with its key `gpu` (aks, azure-stack) or `gpus` (kubeconfig)"
 )
 Findings = Iterator[Finding]
 Find = Callable[[TrainingJob, Surroundings], Findings]
@@ -62,6 +62,6 @@ def rule(pointer: str) -> Callable[[Find], Rule]:
 
 
 def place(job: TrainingJob, role: Role, *field: str) -> Path:
-    """Return the path to a field for a role: the one in `master` if the Master sets its own."""
+    """Return the path to a role's field, which is in `master` if the Master sets its own value."""
     is_own = role == "Master" and getattr(job.master, field[0], None) is not None
     return ("master", *field) if is_own else field

@@ -1,6 +1,6 @@
 """The resource `slipway:jobs:Claim`: a job's volume claim, which can be kept and adopted again.
 
-Pulumi's Kubernetes provider refuses to create an object that exists, such as a kept claim.
+Pulumi's Kubernetes provider can't do this: it refuses to create an object that already exists.
 """
 
 from http import HTTPStatus
@@ -24,7 +24,7 @@ _FIXED = ("metadata.namespace", "spec.accessModes", "spec.storageClassName")
 
 
 class ClaimHandler(Handler):
-    """Handler for a claim. The engine never calls `delete` for a kept claim, which is retained."""
+    """Handler for a claim. The engine does not call `delete` for a claim that is to be kept."""
 
     replaced_by: ClassVar[frozenset[str]] = frozenset(f"manifest.{place}" for place in _FIXED)
 

@@ -26,7 +26,7 @@ LIMITS = ("minAccuracy", "maxDuration", "maxTimeToAccuracy", "require", "drill")
 
 
 class GateHandler(Handler):
-    """Handler for a gate, which is in the state only while the run's result passes."""
+    """Handler for a gate, which is in the stack's state only if the run's result passed."""
 
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         """Replace the gate if the result or limits changed, so that it checks again."""
@@ -120,7 +120,7 @@ class Miss(NamedTuple):
 
 
 def advice(misses: Iterable[Miss]) -> str:
-    """Return advice that covers all misses; new settings help only with reported metrics."""
+    """Return advice for all `misses`; changing settings helps only if a metric was reported."""
     is_judged = any(each.is_judged for each in misses)
     return "change its settings or the limit" if is_judged else "follow the advice above"
 
@@ -155,7 +155,9 @@ def missed(
     yield from _judged(
         ("a duration of", result.duration_seconds, " s"),
         ("maxDuration", inputs.get("maxDuration")),
-        lambda limit: Miss(f"it has no duration, so {limit} can't be checked", is_judged=False),
+        lambda limit: Miss(
+            f"the result has no duration, so {limit} can't be checked", is_judged=False
+        ),
     )
     yield from _judged(
         ("a time-to-goal of", result.figure("time_to_accuracy_seconds"), " s"),
@@ -218,7 +220,7 @@ def _judged(
     limit: tuple[str, float | None],
     lacking: Callable[[str], Miss] = Miss,
 ) -> Iterator[Miss]:
-    """Yield how far a metric is from its limit, if it does not meet it.
+    """Yield a `Miss` that states how far a metric is from its limit, if it does not meet the limit.
 
     `figure` is the metric's description, value and unit; `limit` is a name, which begins with "min"
     for a lower limit, and a value. `lacking` handles a metric without a value.

@@ -1,7 +1,7 @@
-"""Wait for a run inside its cluster: a Job there evaluates it with the same code as `up`.
+"""Wait for a run inside its cluster: a Job, the waiter, evaluates it with the same code as `up`.
 
-The ConfigMap `<job>-waiter`, the ledger, contains the run's inputs and its outcome. It owns the
-Job, its service account, roles and code and, once the run has ended, the ConfigMaps with its logs.
+The ledger, a ConfigMap named `<job>-waiter`, contains the run's inputs and its outcome. It owns the
+waiter, the waiter's service account, roles and code and, once the run has ended, the logs.
 """
 
 import base64
@@ -32,7 +32,8 @@ _CODE = (
     *("images/trainer/slipway/*", "images/trainer/slipway_trainer/agent/*"),
 )
 _PART, _MOST_PARTS = 700_000, 32
-"""Bytes of the archive per ConfigMap (limit: 1 MiB in base64), and the most ConfigMaps allowed."""
+"""The number of bytes of the log archive in each ConfigMap, whose limit is 1 MiB including base64,
+and the maximum number of ConfigMaps."""
 _LOG_BYTES = 128 * 2**20  # of all logs before compression, which takes a few seconds
 _POLL_SECONDS = 0.5
 _GONE_SECONDS = 90.0
@@ -40,19 +41,19 @@ _START_SECONDS = 120.0
 
 
 class Ledger(JobApi):
-    """The ledger and waiter of one run: created by `up`, written by the waiter, read by both."""
+    """One run's ledger, which `up` creates and the waiter writes, and its waiter."""
 
     @property
     def own(self) -> str:
         return f"{self.name}-waiter"
 
-    def known(self) -> dict[str, str] | None:
-        """Return the ledger's values, keyed by name, or None if it does not exist."""
+    def read_values(self) -> dict[str, str] | None:
+        """Return the ledger's values, keyed by name, or None if the ledger does not exist."""
         ledger = self._one("ConfigMap", self.own)
         return None if ledger is None else dict(ledger.get("data") or {})
 
     def note(self, **values: str) -> None:
-        """Write values to the ledger, by name; do nothing if it no longer exists."""
+        """Write values to the ledger, keyed by name; do nothing if it no longer exists."""
         self._unless_gone(Request("PATCH", self._of("ConfigMap", self.own), body={"data": values}))
 
     def begin(
@@ -60,8 +61,8 @@ class Ledger(JobApi):
     ) -> None:
         """Create the ledger and its objects, unless a killed `up` has already created them.
 
-        `run` contains the inputs for `jobs.run.waiter`; `image`, the packages in waiter.txt. `hook`
-        is a `jobs.run.notify.Hook`, which is kept in a Secret rather than in the ledger.
+        `run` contains the inputs for `jobs.run.waiter`, and `image` the packages in waiter.txt. The
+        `hook`, a `jobs.run.notify.Hook`, is kept in a Secret rather than in the ledger.
         """
         names = {"name": self.own, "job": self.name, "namespace": self.namespace, "image": image}
         objects = rendered(Path(__file__).with_name("waiter.yaml"), **names)
@@ -77,26 +78,26 @@ class Ledger(JobApi):
             self._ensure(each, owner)
 
     def remove(self, context: Context) -> None:
-        """Delete the ledger and its objects, and wait until its pod can no longer submit."""
+        """Delete the ledger and its objects, and wait until the waiter can submit no more runs."""
 
         def look() -> None:
             if self._one("ConfigMap", self.own) is not None:
-                raise NotYet("its pod is still running")
+                raise NotYet("the waiter's pod is still running")
 
         path, after_all = self._of("ConfigMap", self.own), {"propagationPolicy": "Foreground"}
         if self._unless_gone(Request("DELETE", path, after_all)):
             until(look, _GONE_SECONDS, f"the removal of {self.name}'s waiter", context, every=0.2)
 
     def follow(self, context: Context, logs: Archive, *, to_the_end: bool) -> RunResult:
-        """Show the waiter's status until the run has ended, or all of its ranks are running.
+        """Show the waiter's status until the run has ended, and fetch its logs.
 
-        If the run has ended, its logs are fetched.
+        Unless `to_the_end` is set, return as soon as all of the run's ranks are running.
 
         Raises:
             InterruptedWait: Ctrl-C, or the waiter did not start or was removed; the run continues.
         """
         waited = 0.0
-        while (values := self.known()) is not None:
+        while (values := self.read_values()) is not None:
             for text in json.loads(values.get("warnings", "[]")):
                 context.warn(text)
             if (result := self._ended(values, logs)) is not None:
@@ -105,7 +106,7 @@ class Ledger(JobApi):
             if not to_the_end and (result := self._running(values)) is not None:
                 return result
             if "status" not in values and waited > _START_SECONDS:
-                text = "; ".join(self._troubles()) or "its pod has no node yet"
+                text = "; ".join(self._troubles()) or "its pod is not on a node yet"
                 raise InterruptedWait(
                     f"the waiter for job {self.name} did not start within {_START_SECONDS:g} s: "
                     f"{text}. To find out why, run `kubectl --namespace {self.namespace} describe "
@@ -117,7 +118,9 @@ class Ledger(JobApi):
                     "cluster; the next `make up` shows its result, and `make down` stops it"
                 )
             waited += _POLL_SECONDS
-        raise InterruptedWait(f"job {self.name} was removed by `make down`, or an `up` without it")
+        raise InterruptedWait(
+            f"job {self.name} was removed by `make down`, or by an `up` that does not declare it"
+        )
 
     def _running(self, values: Mapping[str, str]) -> RunResult | None:
         """Return a result with the state Running once all ranks are running, or None until then."""
@@ -155,7 +158,7 @@ class Ledger(JobApi):
 
     def catch_up(self, archive: Archive) -> RunResult | None:
         """Return the run's result and archive its logs, or return None while it is running."""
-        return self._ended(self.known() or {}, archive)
+        return self._ended(self.read_values() or {}, archive)
 
     def _ended(self, values: Mapping[str, str], archive: Archive) -> RunResult | None:
         if "result" not in values:

@@ -45,7 +45,7 @@ class PyTorchJobHandler(Handler):
         """The latest successful run's ID, keyed by URN, for jobs that this `up` trains again."""
 
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
-        """Replace the run after a change that can alter the result, or if it did not succeed."""
+        """Replace the run if a change can alter its result, or if the run did not succeed."""
         # The PyTorchJob is not read: a result stays valid after its job is deleted.
         state = upgraded(state)
         changes = self._changes(state, inputs, context)
@@ -93,7 +93,7 @@ class PyTorchJobHandler(Handler):
             if result is None:
                 result = training.to_the_end()
                 if (hook := inputs.get("hook")) is not None:
-                    Hook(**hook).tell_beside(api.name, result, context.warn)
+                    Hook(**hook).notify_in_thread(api.name, result, context.warn)
         except REQUEST_ERRORS as error:
             raise RuntimeError(
                 f"PyTorchJob {api.name} was not submitted: {api_message(error)}"
@@ -111,7 +111,7 @@ class PyTorchJobHandler(Handler):
         job = f"{api.namespace}/{api.name}"
         if _trains(self._changes(state, inputs, context)):
             validate_admission(inputs)
-            raise RuntimeError(f"PyTorchJob {job} is no longer refused: try again")
+            raise RuntimeError(f"PyTorchJob {job} is no longer refused: run `make up` again")
         submissions = [Submission.from_inputs(each) for each in (state, inputs)]
         before, now = map(manifest, submissions)
         try:
@@ -139,7 +139,7 @@ class PyTorchJobHandler(Handler):
         return {"result": _searched(state, inputs, context)}
 
     def delete(self, state: Properties, context: Context) -> None:
-        """Stop and delete the run, its pods first, and its archived logs."""
+        """Stop the run: delete its waiter, the PyTorchJob with its pods, and the archived logs."""
         api = _api(upgraded(state))
         job = f"{api.namespace}/{api.name}"
         try:
@@ -163,9 +163,9 @@ class PyTorchJobHandler(Handler):
 
 
 def _of_running(inputs: Properties, context: Context) -> tuple[Any, list[Change]]:
-    """Return the result, if any, of a run that only its waiter is watching, and the changes."""
+    """Return the result, if any, of a run that a waiter watches, and the changes it causes."""
     try:
-        values = _api(inputs).known()
+        values = _api(inputs).read_values()
     except REQUEST_ERRORS:
         return None, []
     if values is None:
@@ -180,9 +180,9 @@ def _of_running(inputs: Properties, context: Context) -> tuple[Any, list[Change]
 
 
 def _with_waiter(ledger: Ledger, training: Training, inputs: Properties) -> RunResult | None:
-    """Return the result or state of a run that has or gets a waiter; None if it has none."""
+    """Follow a run's waiter, which may have to be created; return None if the run has no waiter."""
     context, digest, image = training.context, training.submission.digest(), inputs.get("waiter")
-    if (ledger.known() or {}).get("digest") != digest:
+    if (ledger.read_values() or {}).get("digest") != digest:
         ledger.remove(context)
         if image is None:
             return None
@@ -213,7 +213,7 @@ def _searched(state: Properties, inputs: Properties, context: Context) -> Any:
 
 
 def _costs(state: Properties, inputs: Properties) -> str:
-    """Describe the cost of a run that takes as long as the last one; empty if it is unknown."""
+    """Describe the cost of a run that takes as long as the last one; empty if this is unknown."""
     seconds, cost = state["result"].get("duration_seconds"), inputs.get("cost")
     if not cost or not seconds:
         return ""

@@ -57,7 +57,7 @@ def problems(job: TrainingJob, key: str) -> Iterator[Problem]:
 
 @dataclass
 class LocalProcess:
-    """A replica; `name` is the name that its pod would have."""
+    """A replica that runs as a local process; `name` is the name that its pod would have."""
 
     number: int
     name: str
@@ -119,7 +119,7 @@ class LocalProcess:
         }
 
     def _message(self) -> str:
-        """Return the process's termination message; rank 0's lists the files that it wrote."""
+        """Return the process's termination message, which lists the files that rank 0 wrote."""
         message = read(self.root / "termination-log")
         paths = sort(Path(f"{self.root}{OUTPUT_DIR}"))[0] if self.number == 0 else {}
         files = {

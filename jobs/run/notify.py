@@ -33,8 +33,9 @@ class Notify:
     Args:
         url: The secret that contains the webhook's URL.
         key: The secret that contains the key for signing requests.
-        on: The outcomes for which it is called; `failed` is any outcome but success.
-        form: The body: the result's fields, a message for Slack, or one for a Teams workflow.
+        on: The outcomes for which the webhook is called; `failed` is any outcome but success.
+        form: The format of the request's body: `plain` (the result's fields), or a message for
+            `slack` or a `teams` workflow.
     """
 
     url: Secret = Field(description=_ONLY, json_schema_extra={"writeOnly": True})
@@ -53,10 +54,10 @@ class Hook:
     form: Form = "plain"
     stack: str = ""
 
-    def tell(self, job: str, result: RunResult, warn: Callable[[str], None]) -> bool:
-        """Report the outcome of a job's run; return whether that worked, and warn if it did not.
+    def notify(self, job: str, result: RunResult, warn: Callable[[str], None]) -> bool:
+        """Notify the webhook that a job's run ended; return True on success, and warn on failure.
 
-        Retries for about 10 minutes.
+        Requests are retried for about 10 minutes.
         """
         if ("succeeded" if result.succeeded else "failed") not in self.on:
             return True
@@ -69,16 +70,16 @@ class Hook:
             warn(f"the webhook was not notified that job {job} ended {result.state}: {why}")
         return not why
 
-    def tell_beside(self, job: str, result: RunResult, warn: Callable[[str], None]) -> None:
-        """Report the outcome in a thread, and wait for it for at most 10 seconds."""
-        thread = Thread(target=self.tell, args=(job, result, warn), daemon=True)
+    def notify_in_thread(self, job: str, result: RunResult, warn: Callable[[str], None]) -> None:
+        """Call `notify` in a thread, and wait for the thread for at most 10 seconds."""
+        thread = Thread(target=self.notify, args=(job, result, warn), daemon=True)
         thread.start()
         thread.join(_BRIEFLY)
         if thread.is_alive():
             warn(f"webhook not yet notified about job {job}; retrying until this command exits")
 
     def _message(self, job: str, result: RunResult) -> tuple[bytes, dict[str, str]]:
-        """Return the body and the headers, which are the same for all attempts."""
+        """Return a request's body and headers, which are the same for all attempts."""
         name, values = f"{result.run_id or uuid4()}/{result.state}", result.as_map()
         text = f"Job {job} in stack {self.stack}: {result}"
         # Unlike a TextBlock, a TextRun does not interpret Markdown.
@@ -107,7 +108,7 @@ class Hook:
     retry_error_callback=lambda last: last.outcome and last.outcome.result(),
 )
 def _post(url: str, body: bytes, headers: dict[str, str]) -> int:
-    """Return the response's status; redirects are not followed."""
+    """Send a POST request, and return the response's status; redirects are not followed."""
     from core.http import ask  # noqa: PLC0415 - programs import the settings without it
 
     return ask(

@@ -177,7 +177,7 @@ def show(inputs: Mapping[str, Any], shown: Mapping[str, Any], context: Context) 
     The job named in SHOWN_VARIABLE is printed as YAML; `shown` has SECRET in place of secrets.
 
     Raises:
-        RuntimeError: the API server or the operator's webhook refused it, with the reason.
+        RuntimeError: the API server or the operator's webhook refused the job, with the reason.
     """
     job = Submission.from_inputs(inputs).job
     line = f"needs {described(shares(job))}; runs for at most {duration(job.timeout)}"

@@ -15,16 +15,16 @@ from jobs.model.submission import Submission
 from jobs.run.gate import limits
 
 WAITERS_PACKAGES = Path(__file__).with_name("waiter.txt")
-"""The packages that a waiter needs on top of those in the trainer image."""
+"""The file that pins the packages that a waiter needs on top of those in the trainer image."""
 
 
 class PyTorchJob(pulumi.CustomResource):
     """A training run; creating it trains until the run ends.
 
     A submission's images and artifacts may be outputs of other resources. `cost` is the cost of
-    its nodes (`infra.cost.estimates.of_jobs`), `pulls` are image pulls that may be authorised after
-    a refusal, and `waiter` is the image for the waiter in the cluster (`jobs.run.ledger`), unless
-    `up` itself waits. `hook` contains the fields of a `jobs.run.notify.Hook`, including `stack`.
+    its nodes (`infra.cost.estimates.of_jobs`), and `pulls` states which refused image pulls may
+    still be authorised. `waiter` is the image for the waiter in the cluster (`jobs.run.ledger`), or
+    None if `up` itself waits. `hook` contains the fields of a `jobs.run.notify.Hook`.
     """
 
     result: Output[dict[str, Any]]
@@ -62,7 +62,7 @@ class PyTorchJob(pulumi.CustomResource):
 
 
 class Claim(pulumi.CustomResource):
-    """A job's volume claim, created or adopted; with `keep`, it and its files are retained."""
+    """A job's volume claim, created or adopted; if `keep` is set, it outlives this resource."""
 
     def __init__(
         self,

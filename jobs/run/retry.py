@@ -19,21 +19,21 @@ SUCCEEDED = "slipway.dev/last-succeeded"
 _KEPT = ("run_id", "state", "started", "completed", "duration_seconds")
 
 Attempt = dict[str, Any]
-"""`number`, `run_id`, `state`, `reason`, `started`, `completed`, `duration_seconds`."""
+"""An attempt: `number`, `run_id`, `state`, `reason`, `started`, `completed`, `duration_seconds`."""
 
 
 def earlier(job: Mapping[str, Any]) -> list[Attempt]:
-    """Return the attempts that a PyTorchJob records, oldest first; its own only if it was lost."""
+    """Return the attempts recorded in a PyTorchJob, oldest first; its own is added for a retry."""
     return list(json.loads((job["metadata"].get("annotations") or {}).get(ANNOTATION, "[]")))
 
 
 def last_succeeded(job: Mapping[str, Any]) -> str | None:
-    """Return the latest run that had succeeded when a PyTorchJob was submitted, if known."""
+    """Return the ID of the latest run that succeeded before a PyTorchJob was created, if known."""
     return (job["metadata"].get("annotations") or {}).get(SUCCEEDED)
 
 
 def curable(result: RunResult, retry_on: Collection[str]) -> str | None:
-    """Return the reason why a run ended, if `retry_on` permits a retry after it, or None."""
+    """Return the reason why a run ended, or None if `retry_on` does not permit a retry."""
     disruption = None if result.failure is None else result.failure.disruption
     if disruption is not None:
         return disruption if "lostNode" in retry_on else None
@@ -50,7 +50,7 @@ def with_ended(before: Sequence[Attempt], result: RunResult, reason: str) -> lis
 
 
 def complete(result: RunResult, before: Sequence[Attempt], succeeded: str | None) -> RunResult:
-    """Return a result with the attempts `before` it, its goodput, and the last `succeeded` run."""
+    """Return `result` plus the attempts before it, its goodput and the last run that succeeded."""
     last = None if result.succeeded else succeeded
     result = replace(result, attempts=before or None, last_succeeded=last)
     begun = next((each["started"] for each in before if "started" in each), result.started)

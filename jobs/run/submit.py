@@ -42,13 +42,13 @@ def submit(  # noqa: PLR0913  # the submission, and what exists already
 ) -> Object:
     """Return the live job for a submission: one that is running or has succeeded, or a new one.
 
-    `facts` is its provenance. `before` lists the earlier attempts; if a process was killed between
-    two attempts, they are read from the existing job, as is the last run that succeeded. If
+    `facts` is the run's provenance. `before` lists the earlier attempts; if a process was killed
+    between two attempts, they are read from the existing job, as is the last run that succeeded. If
     `takes_ended` is set, a job that has ended is adopted, too, unless it is one of these attempts.
 
     Raises:
         ApiException: the API server or the operator's webhook refused the job.
-        RuntimeError: a job with that name is not Slipway's.
+        RuntimeError: a job with that name exists, but Slipway did not create it.
         TimeoutError: an old job was not deleted in time.
     """
     # This raises if files are missing, so it comes before anything is removed.
@@ -112,8 +112,8 @@ def stop_all(kubeconfig: str, namespace: str, context: Context) -> None:
     A killed `up` may have left jobs that are not in any resource's state.
 
     Raises:
-        TimeoutError: a job is left after the time limit in `remove`.
-        RuntimeError: the cluster is not responding.
+        TimeoutError: a job still exists after the time limit in `remove`.
+        RuntimeError: the cluster is not responding, or refused the request.
     """
     # Without retries, since the cluster may no longer exist.
     api = JobApi.connect(kubeconfig, namespace, name="").retrying(0)
@@ -149,7 +149,7 @@ def _await_end(api: JobApi, context: Context, *, of_job: bool = True) -> None:
         if left:
             raise NotYet("; ".join(held(kind, of) or f"{kind} {of['name']}" for kind, of in left))
 
-    see = f"kubectl --namespace {api.namespace} describe"
+    see = f"kubectl --namespace {api.namespace} describe pytorchjobs,pods"
     advice = f". To see why, run `{see}`; then run the same command again"
     until(look, _GONE_SECONDS, what, context, every=_POLL_SECONDS, explain=lambda: advice)
 

@@ -1,4 +1,4 @@
-"""Read states of runs from before November 2026, whose inputs contained the whole manifest."""
+"""Convert the states of runs from before November 2026, which contained the whole manifest."""
 
 import json
 from collections.abc import Mapping

@@ -47,7 +47,7 @@ class Training:
     def to_the_end(self) -> RunResult:
         """Submit the job and wait for it, as often as its retries allow; return the last result.
 
-        A refusal by the API server is a result, too.
+        If the API server refuses the job, the result states that.
 
         Raises:
             ApiException: the API server failed to create the job.
@@ -88,7 +88,7 @@ class Training:
             self.context.warn(f"{attempt} {word}: {before[-1]['reason']}. Resubmitting")
 
     def _wait(self, live: Object, before: Sequence[Attempt], prefix: str) -> RunResult:
-        """Wait for an attempt, record its result, and return it; its row begins with `prefix`."""
+        """Wait for an attempt, and record and return its result; `prefix` begins its status."""
         run_id, history, declared = str(run_of(live)), History(self.logs), self.submission.job
         self.logs.keep([run_id, *(each["run_id"] for each in before if "run_id" in each)])
         begun = str(live["metadata"].get("creationTimestamp"))
@@ -100,7 +100,7 @@ class Training:
         result = added(result, kept, declared.metrics, self.context.warn)
         if declared.drill is not None:
             runs = (self.logs.run(each["run_id"]) for each in before if "run_id" in each)
-            seen = recovery(declared.drill, [*runs, kept], is_elastic=declared.elastic is not None)
-            result = replace(result, drill=seen)
+            drill = recovery(declared.drill, [*runs, kept], is_elastic=declared.elastic is not None)
+            result = replace(result, drill=drill)
         history.end(run_id, result.as_map())
         return result

@@ -51,17 +51,17 @@ class _Notes(Silence):
 
 
 def main(namespace: str, job: str) -> None:
-    """Wait for a run, in the waiter's pod."""
+    """Run the waiter in its pod: wait for a run, and record the outcome in the ledger."""
     signal.signal(signal.SIGTERM, lambda *_: os._exit(1))  # otherwise process 1 ignores it
     wait(Ledger(kube.inside(), namespace, job), Archive(Path("/work/runs")))
 
 
 def wait(ledger: Ledger, logs: Archive, clock: Callable[[], float] = time.monotonic) -> None:
-    """Wait until a run ends and notify its webhook, unless the ledger records both as done.
+    """Wait until a run ends, then notify its webhook; skip whatever the ledger records as done.
 
     `clock` returns seconds, for the job's time limits.
     """
-    if (values := ledger.known()) is None:
+    if (values := ledger.read_values()) is None:
         return
     notes = _Notes(ledger=ledger, warnings=json.loads(values.get("warnings", "[]")))
     ended = json.loads(values.get("result", "null"))
@@ -69,7 +69,7 @@ def wait(ledger: Ledger, logs: Archive, clock: Callable[[], float] = time.monoto
     hook = os.environ.get("SLIPWAY_HOOK")
     if hook is None or "told" in values:
         return
-    if not Hook(**json.loads(hook)).tell(ledger.name, result, notes.warn):
+    if not Hook(**json.loads(hook)).notify(ledger.name, result, notes.warn):
         sys.exit("the webhook was not notified; the next restart retries")
     ledger.note(told="true")
 

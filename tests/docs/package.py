@@ -27,8 +27,8 @@ _TEXT = {"type": "string"}
 _TYPE = "slipway:index:"
 _CAPITALS = {"aks": "Aks", "azure-stack": "AzureStack"}
 _ABOUT = (
-    "Trains PyTorch jobs on a cluster, which it makes or finds: what a stack's file of Slipway "
-    "declares. Paths lead from the folder of the program."
+    "Trains PyTorch jobs on a new or existing cluster, as the file of a Slipway stack declares. "
+    "Paths are relative to the program's folder."
 )
 _OUTPUTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "jobs": (
@@ -36,16 +36,16 @@ _OUTPUTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
         {"type": "object", "additionalProperties": {"$ref": f"#/types/{_TYPE}Result"}},
     ),
     "cluster": (
-        "Which kind of cluster it is, where jobs run, and what of it is the component's own.",
+        "The cluster's kind, the namespace for jobs, and the parts that the component created.",
         {"type": "object", "additionalProperties": _ANY},
     ),
-    "kubeconfig": ("With what to connect to the cluster.", {"type": "string", "secret": True}),
+    "kubeconfig": ("The cluster's kubeconfig.", {"type": "string", "secret": True}),
     "skipped": (
-        "Which demos the cluster can't run, and why.",
+        "The demos that the cluster can't run, each with the reason.",
         {"type": "object", "additionalProperties": _TEXT},
     ),
     "notRun": (
-        "Which jobs did not run, and why.",
+        "The jobs that did not run, each with the reason.",
         {"type": "object", "additionalProperties": _TEXT},
     ),
 }
@@ -79,7 +79,7 @@ def schema() -> str:
     for key, each in inputs.items():
         inputs[key] = {**each, "description": texts[key] or settings[key]["description"]}
     inputs["secrets"] = {
-        "description": "Secrets by keys, which `notify` and the `env` of jobs name: {config: key}.",
+        "description": "Secrets, by the keys that `notify` and jobs' `env` name: {config: key}.",
         "type": "object",
         "additionalProperties": _TEXT,
         "secret": True,

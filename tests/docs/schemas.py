@@ -40,7 +40,7 @@ def stack() -> str:
     """Return the content of `STACK`: the JSON Schema of every `Pulumi.<stack>.yaml`."""
     definitions, name = settings()
     jobs = {
-        "description": "What to train: demos of the catalogue, and jobs of your own, by name.",
+        "description": "The jobs to train, by name: the catalogue's demos, and your own jobs.",
         "type": "object",
         "propertyNames": name,
         "properties": {
@@ -58,7 +58,7 @@ def stack() -> str:
     }
     config = {
         "slipway:cluster": {
-            "description": "Where training runs.",
+            "description": "The cluster that jobs train on.",
             "oneOf": [{"$ref": f"#/$defs/{kind}"} for kind in CLUSTERS],
         },
         "slipway:jobs": jobs,
@@ -66,11 +66,11 @@ def stack() -> str:
         "slipway:tracking": {"$ref": "#/$defs/tracking"},
         "slipway:notify": {"$ref": "#/$defs/notify"},
         "slipway:torch": {
-            "description": "The version of torch for jobs that ask for none.",
+            "description": "The version of torch for jobs that do not set one.",
             "enum": [*RELEASES],
         },
         "slipway:exec": {
-            "description": "Whether `make shell` and `make stacks` may run commands in jobs' pods.",
+            "description": "True permits `make shell` and `make stacks` to run commands in pods.",
             "type": "boolean",
         },
         "slipway:prices": {"description": "A file with your own prices.", "type": "string"},
@@ -106,11 +106,11 @@ def settings(*, as_text: bool = True) -> tuple[dict[str, Any], dict[str, Any]]:
     name = job["properties"].pop("name")
     del job["properties"]["module"], job["required"]
     outputs = _define("outputs", KeptOutputs, definitions, as_text=as_text)
-    outputs["description"] = "Where jobs without `outputs` keep their files."
+    outputs["description"] = "Storage for files from jobs without `outputs`."
     tracking = _define("tracking", Tracking, definitions, as_text=as_text)
-    tracking["description"] = "Where runs are tracked; nowhere without it."
+    tracking["description"] = "The server or files that track runs; by default, there are none."
     notify = _define("notify", Notify, definitions, as_text=as_text)
-    notify["description"] = "A webhook that is told when a run ends."
+    notify["description"] = "A webhook that is called when a run ends."
     return definitions, name
 
 

@@ -78,7 +78,7 @@ class Left:
         return time.monotonic() + self.ahead
 
     def known(self, key: str) -> Any:
-        return json.loads((self.ledger.known() or {}).get(key, "null"))
+        return json.loads((self.ledger.read_values() or {}).get(key, "null"))
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def left(
 def waiting(left: Left) -> Iterator[None]:
     """Have the waiter of a run that is just submitted at work."""
     name = left.ledger.name
-    await_true(lambda: left.ledger.known() is not None)
+    await_true(lambda: left.ledger.read_values() is not None)
     await_true(lambda: f"{name}-waiter" in left.account.jobs.kubectl("get", "rolebinding"))
     left.account.renew(0)
     inside = Ledger(kube.inside(), JOBS, name)

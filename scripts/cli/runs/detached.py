@@ -42,7 +42,7 @@ def wait(stack: str, job: str) -> int:
     if job_state.result is None or job_state.result.state == RUNNING:
         ledger = _ledger(state, job_state)
         try:
-            if ledger is None or ledger.known() is None:
+            if ledger is None or ledger.read_values() is None:
                 raise CommandError(
                     f"The run of job {job} is not detached. To wait for it, use `make up "
                     f"STACK={stack}`; to follow it, use `make logs JOB={job} STACK={stack}`."

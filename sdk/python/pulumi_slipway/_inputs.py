@@ -3652,7 +3652,7 @@ class JobArgsDict(TypedDict):
     """
     data: NotRequired[pulumi.Input[Optional['JobDataArgsDict']]]
     """
-    What it trains on: a `url` with its `sha256`, or a `volume`.
+    The training data: a `url` with its `sha256`, or a `volume`.
     """
     debug: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
@@ -3840,7 +3840,7 @@ class JobArgsDict(TypedDict):
     """
     retry_on: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]]
     """
-    What to retry: `lostNode` (default), `ownFailure` (the program failed), or both.
+    The failures to retry: `lostNode` (default), `ownFailure` (the program failed), or both.
     """
     script: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
@@ -3914,7 +3914,7 @@ class JobArgsDict(TypedDict):
     """
     working_dir: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Where the program starts; by default a script's folder, an image's WORKDIR.
+    The directory in which the program starts; by default a script's folder, or an image's WORKDIR.
 
     It takes a path, either absolute or relative to the stack's file.
     """
@@ -4005,7 +4005,7 @@ class JobArgs:
         :param pulumi.Input[Union[_builtins.str, _builtins.float]] cpu: Cores requested by each replica.
                
                It takes a number of CPU cores above 0, such as 2, 0.5 or 500m.
-        :param pulumi.Input['JobDataArgs'] data: What it trains on: a `url` with its `sha256`, or a `volume`.
+        :param pulumi.Input['JobDataArgs'] data: The training data: a `url` with its `sha256`, or a `volume`.
         :param pulumi.Input[_builtins.int] debug: The rank that waits for a debugger before its program begins.
         :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] depends_on: Jobs that must have succeeded and passed their gates before.
         :param pulumi.Input[_builtins.bool] distributed: `false`: ranks are meant to train independently.
@@ -4073,7 +4073,7 @@ class JobArgs:
                
                One of `OnFailure`, `Never`, `ExitCode`.
         :param pulumi.Input[_builtins.int] retries: Times, at most 10, to submit the job again after a lost node or a preempted pod.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] retry_on: What to retry: `lostNode` (default), `ownFailure` (the program failed), or both.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] retry_on: The failures to retry: `lostNode` (default), `ownFailure` (the program failed), or both.
         :param pulumi.Input[_builtins.str] script: A Python file or folder.
                
                It takes a path, either absolute or relative to the stack's file.
@@ -4102,7 +4102,7 @@ class JobArgs:
         :param pulumi.Input[_builtins.bool] wait: `false`: `up` returns once all ranks run.
         :param pulumi.Input[Union[Sequence[pulumi.Input[_builtins.str]], _builtins.str]] was: The job's earlier name, so that the new one trains nothing.
         :param pulumi.Input[_builtins.int] workers: Worker replicas, in addition to the Master (rank 0).
-        :param pulumi.Input[_builtins.str] working_dir: Where the program starts; by default a script's folder, an image's WORKDIR.
+        :param pulumi.Input[_builtins.str] working_dir: The directory in which the program starts; by default a script's folder, or an image's WORKDIR.
                
                It takes a path, either absolute or relative to the stack's file.
         """
@@ -4369,7 +4369,7 @@ class JobArgs:
     @pulumi.getter
     def data(self) -> pulumi.Input[Optional['JobDataArgs']]:
         """
-        What it trains on: a `url` with its `sha256`, or a `volume`.
+        The training data: a `url` with its `sha256`, or a `volume`.
         """
         return pulumi.get(self, "data")
 
@@ -4877,7 +4877,7 @@ class JobArgs:
     @pulumi.getter(name="retryOn")
     def retry_on(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
         """
-        What to retry: `lostNode` (default), `ownFailure` (the program failed), or both.
+        The failures to retry: `lostNode` (default), `ownFailure` (the program failed), or both.
         """
         return pulumi.get(self, "retry_on")
 
@@ -5071,7 +5071,7 @@ class JobArgs:
     @pulumi.getter(name="workingDir")
     def working_dir(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Where the program starts; by default a script's folder, an image's WORKDIR.
+        The directory in which the program starts; by default a script's folder, or an image's WORKDIR.
 
         It takes a path, either absolute or relative to the stack's file.
         """
@@ -5204,7 +5204,7 @@ class JobCheckpointArgsDict(TypedDict):
     """
     url: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    A URL that fsspec supports, to keep the checkpoints apart from the stack's files.
+    A URL that fsspec supports, for checkpoints stored separately from the stack's files.
 
     It takes a URL that fsspec supports, such as file:///results, abfs://container/folder or s3://bucket/folder.
     """
@@ -5220,7 +5220,7 @@ class JobCheckpointArgs:
                
                It takes a number of steps such as 500 steps, or a duration such as 90s, 90 min, 1h30m or 12 hours.
         :param pulumi.Input[_builtins.int] keep: The number of checkpoints to keep.
-        :param pulumi.Input[_builtins.str] url: A URL that fsspec supports, to keep the checkpoints apart from the stack's files.
+        :param pulumi.Input[_builtins.str] url: A URL that fsspec supports, for checkpoints stored separately from the stack's files.
                
                It takes a URL that fsspec supports, such as file:///results, abfs://container/folder or s3://bucket/folder.
         """
@@ -5261,7 +5261,7 @@ class JobCheckpointArgs:
     @pulumi.getter
     def url(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        A URL that fsspec supports, to keep the checkpoints apart from the stack's files.
+        A URL that fsspec supports, for checkpoints stored separately from the stack's files.
 
         It takes a URL that fsspec supports, such as file:///results, abfs://container/folder or s3://bucket/folder.
         """
@@ -5360,11 +5360,11 @@ class JobDrillArgsDict(TypedDict):
     """
     step: pulumi.Input[_builtins.int]
     """
-    The step that it has then reported, or passed.
+    The rank is killed once it has reported this step, or a later one.
     """
     within: pulumi.Input[Union[_builtins.int, _builtins.str]]
     """
-    The number of seconds in which a rank must report a later step.
+    The number of seconds within which some rank must then report a later step.
 
     It takes a whole number of seconds, at least 1, or a duration such as 90s, 90 min, 1h30m or 12 hours.
     """
@@ -5377,8 +5377,8 @@ class JobDrillArgs:
                  within: pulumi.Input[Union[_builtins.int, _builtins.str]]):
         """
         :param pulumi.Input[_builtins.int] rank: The rank that is killed.
-        :param pulumi.Input[_builtins.int] step: The step that it has then reported, or passed.
-        :param pulumi.Input[Union[_builtins.int, _builtins.str]] within: The number of seconds in which a rank must report a later step.
+        :param pulumi.Input[_builtins.int] step: The rank is killed once it has reported this step, or a later one.
+        :param pulumi.Input[Union[_builtins.int, _builtins.str]] within: The number of seconds within which some rank must then report a later step.
                
                It takes a whole number of seconds, at least 1, or a duration such as 90s, 90 min, 1h30m or 12 hours.
         """
@@ -5402,7 +5402,7 @@ class JobDrillArgs:
     @pulumi.getter
     def step(self) -> pulumi.Input[_builtins.int]:
         """
-        The step that it has then reported, or passed.
+        The rank is killed once it has reported this step, or a later one.
         """
         return pulumi.get(self, "step")
 
@@ -5414,7 +5414,7 @@ class JobDrillArgs:
     @pulumi.getter
     def within(self) -> pulumi.Input[Union[_builtins.int, _builtins.str]]:
         """
-        The number of seconds in which a rank must report a later step.
+        The number of seconds within which some rank must then report a later step.
 
         It takes a whole number of seconds, at least 1, or a duration such as 90s, 90 min, 1h30m or 12 hours.
         """
@@ -5436,7 +5436,7 @@ class JobElasticArgsDict(TypedDict):
     """
     min_replicas: NotRequired[pulumi.Input[Optional[_builtins.int]]]
     """
-    The minimum number for training to continue. By default, more than half of `max_replicas`, so that only one part of a split network continues.
+    The minimum number of replicas for training to continue. By default, more than half of `max_replicas`, so that only one part of a split network continues.
     """
 
 @pulumi.input_type
@@ -5448,7 +5448,7 @@ class JobElasticArgs:
         """
         :param pulumi.Input[_builtins.int] max_replicas: The maximum number of replicas; by default the job's `workers`.
         :param pulumi.Input[_builtins.int] max_restarts: The maximum number of replica restarts in total.
-        :param pulumi.Input[_builtins.int] min_replicas: The minimum number for training to continue. By default, more than half of `max_replicas`, so that only one part of a split network continues.
+        :param pulumi.Input[_builtins.int] min_replicas: The minimum number of replicas for training to continue. By default, more than half of `max_replicas`, so that only one part of a split network continues.
         """
         if max_replicas is not None:
             pulumi.set(__self__, "max_replicas", max_replicas)
@@ -5485,7 +5485,7 @@ class JobElasticArgs:
     @pulumi.getter(name="minReplicas")
     def min_replicas(self) -> pulumi.Input[Optional[_builtins.int]]:
         """
-        The minimum number for training to continue. By default, more than half of `max_replicas`, so that only one part of a split network continues.
+        The minimum number of replicas for training to continue. By default, more than half of `max_replicas`, so that only one part of a split network continues.
         """
         return pulumi.get(self, "min_replicas")
 
@@ -6028,11 +6028,11 @@ class JobVolumeArgsDict(TypedDict):
     """
     keep: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Whether that claim and its files are kept when the job is removed; true by default.
+    True, the default, keeps the claim for `size` and its files when the job is removed.
     """
     read_only: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Whether it is mounted read-only.
+    True mounts the volume read-only.
     """
     size: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
@@ -6062,8 +6062,8 @@ class JobVolumeArgs:
         :param pulumi.Input[_builtins.str] host_path: A directory on the node, which becomes a PersistentVolume and a claim.
                
                It takes an absolute path such as /mnt/data, without a colon, `.` or `..` elements, or a trailing /.
-        :param pulumi.Input[_builtins.bool] keep: Whether that claim and its files are kept when the job is removed; true by default.
-        :param pulumi.Input[_builtins.bool] read_only: Whether it is mounted read-only.
+        :param pulumi.Input[_builtins.bool] keep: True, the default, keeps the claim for `size` and its files when the job is removed.
+        :param pulumi.Input[_builtins.bool] read_only: True mounts the volume read-only.
         :param pulumi.Input[_builtins.str] size: The size of a new, empty claim with the cluster's default storage class.
                
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
@@ -6140,7 +6140,7 @@ class JobVolumeArgs:
     @pulumi.getter
     def keep(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether that claim and its files are kept when the job is removed; true by default.
+        True, the default, keeps the claim for `size` and its files when the job is removed.
         """
         return pulumi.get(self, "keep")
 
@@ -6152,7 +6152,7 @@ class JobVolumeArgs:
     @pulumi.getter(name="readOnly")
     def read_only(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether it is mounted read-only.
+        True mounts the volume read-only.
         """
         return pulumi.get(self, "read_only")
 
@@ -7807,7 +7807,7 @@ class MinikubePortMappingArgs:
 
 class NotifyArgsDict(TypedDict):
     """
-    A webhook that is told when a run ends.
+    A webhook that is called when a run ends.
     """
     url: pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]]
     """
@@ -7817,7 +7817,7 @@ class NotifyArgsDict(TypedDict):
     """
     form: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The body: the result's fields, a message for Slack, or one for a Teams workflow.
+    The format of the request's body: `plain` (the result's fields), or a message for `slack` or a `teams` workflow.
 
     One of `plain`, `slack`, `teams`.
     """
@@ -7829,7 +7829,7 @@ class NotifyArgsDict(TypedDict):
     """
     on: NotRequired[pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]]
     """
-    The outcomes for which it is called; `failed` is any outcome but success.
+    The outcomes for which the webhook is called; `failed` is any outcome but success.
     """
 
 @pulumi.input_type
@@ -7840,18 +7840,18 @@ class NotifyArgs:
                  key: pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]] = None,
                  on: pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]] = None):
         """
-        A webhook that is told when a run ends.
+        A webhook that is called when a run ends.
 
         :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] url: The secret that contains the webhook's URL.
                
                It takes {config: hook}, which refers to a value set by `pulumi config set --secret hook`.
-        :param pulumi.Input[_builtins.str] form: The body: the result's fields, a message for Slack, or one for a Teams workflow.
+        :param pulumi.Input[_builtins.str] form: The format of the request's body: `plain` (the result's fields), or a message for `slack` or a `teams` workflow.
                
                One of `plain`, `slack`, `teams`.
         :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] key: The secret that contains the key for signing requests.
                
                It takes {config: hook}, which refers to a value set by `pulumi config set --secret hook`.
-        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] on: The outcomes for which it is called; `failed` is any outcome but success.
+        :param pulumi.Input[Sequence[pulumi.Input[_builtins.str]]] on: The outcomes for which the webhook is called; `failed` is any outcome but success.
         """
         pulumi.set(__self__, "url", url)
         if form is not None:
@@ -7879,7 +7879,7 @@ class NotifyArgs:
     @pulumi.getter
     def form(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The body: the result's fields, a message for Slack, or one for a Teams workflow.
+        The format of the request's body: `plain` (the result's fields), or a message for `slack` or a `teams` workflow.
 
         One of `plain`, `slack`, `teams`.
         """
@@ -7907,7 +7907,7 @@ class NotifyArgs:
     @pulumi.getter
     def on(self) -> pulumi.Input[Optional[Sequence[pulumi.Input[_builtins.str]]]]:
         """
-        The outcomes for which it is called; `failed` is any outcome but success.
+        The outcomes for which the webhook is called; `failed` is any outcome but success.
         """
         return pulumi.get(self, "on")
 
@@ -7918,7 +7918,7 @@ class NotifyArgs:
 
 class OutputsArgsDict(TypedDict):
     """
-    Where jobs without `outputs` keep their files.
+    Storage for files from jobs without `outputs`.
     """
     access_mode: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
@@ -7928,7 +7928,7 @@ class OutputsArgsDict(TypedDict):
     """
     keep: NotRequired[pulumi.Input[Optional[_builtins.bool]]]
     """
-    Whether to keep these files.
+    True, the default, keeps these files after their pods are deleted.
     """
     size: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
@@ -7951,12 +7951,12 @@ class OutputsArgs:
                  size: pulumi.Input[Optional[_builtins.str]] = None,
                  storage_class: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        Where jobs without `outputs` keep their files.
+        Storage for files from jobs without `outputs`.
 
         :param pulumi.Input[_builtins.str] access_mode: ReadWriteMany if pods on several nodes can use the volume at the same time, which few storage classes support.
                
                One of `ReadWriteOnce`, `ReadWriteMany`.
-        :param pulumi.Input[_builtins.bool] keep: Whether to keep these files.
+        :param pulumi.Input[_builtins.bool] keep: True, the default, keeps these files after their pods are deleted.
         :param pulumi.Input[_builtins.str] size: Size of the volume that the claim `slipway-kept` requests; it can be increased.
                
                It takes an amount above 0 with its unit, such as 512Mi or 2Gi.
@@ -7991,7 +7991,7 @@ class OutputsArgs:
     @pulumi.getter
     def keep(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether to keep these files.
+        True, the default, keeps these files after their pods are deleted.
         """
         return pulumi.get(self, "keep")
 
@@ -8030,7 +8030,7 @@ class OutputsArgs:
 
 class TrackingArgsDict(TypedDict):
     """
-    Where runs are tracked; nowhere without it.
+    The server or files that track runs; by default, there are none.
     """
     kind: pulumi.Input[_builtins.str]
     """
@@ -8065,7 +8065,7 @@ class TrackingArgs:
                  size: pulumi.Input[Optional[_builtins.str]] = None,
                  url: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        Where runs are tracked; nowhere without it.
+        The server or files that track runs; by default, there are none.
 
         :param pulumi.Input[_builtins.str] kind: MLflow, Weights & Biases, or TensorBoard files among the files that a job keeps.
                

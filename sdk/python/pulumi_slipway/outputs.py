@@ -70,7 +70,7 @@ class Result(dict):
                
                One of `Succeeded`, `Failed`, `TimedOut`, `CannotStart`, `Running`.
         :param _builtins.float accuracy: Fraction of the test set classified correctly after the last epoch, 0 to 1.
-        :param Mapping[str, Any] apart: Ranks that trained separately: their number (`ranks`), the number of groups (`worlds`) and the size of the largest (`largest`); `met` if they communicated.
+        :param Mapping[str, Any] apart: Ranks that trained separately: their number (`ranks`), the number of groups (`worlds`) and the size of the largest (`largest`); `met` is true if they communicated.
         :param Mapping[str, Mapping[str, Any]] artifacts: The files copied out of the pod, with the `url`, `sha256` and `bytes` of each.
         :param Sequence[Mapping[str, Any]] attempts: The earlier attempts, oldest first.
         :param _builtins.str backend: The torch.distributed backend.
@@ -79,24 +79,24 @@ class Result(dict):
         :param _builtins.str dataset: The data set that the run trained on.
         :param _builtins.str device: Rank 0's device: cpu or cuda.
         :param _builtins.str device_name: The GPU's name.
-        :param Mapping[str, Any] drill: What became of the job's `drill`: the `rank`; the `step` at which it was killed, or the `last_step` that it reported; `seconds` until a rank reported a later one, and the `repeated_steps`.
+        :param Mapping[str, Any] drill: The outcome of the job's `drill`: the `rank`; the `step` at which it was killed, or the `last_step` that it reported; the `seconds` until a rank reported a later step, and the number of `repeated_steps`.
         :param _builtins.float duration_seconds: Seconds from `started` to `completed`.
         :param Sequence[_builtins.float] epoch_accuracies: The accuracy after each epoch.
         :param Mapping[str, Sequence[_builtins.float]] epoch_metrics: The latest 1,000 values of each metric, in epoch order.
         :param Mapping[str, _builtins.int] exit_codes: Each replica's exit code, by its rank or ranks.
         :param 'ResultFailureDetails' failure: Details about a run that did not succeed.
         :param _builtins.str goal: The job's `goal`.
-        :param _builtins.bool goal_reached: Whether the goal was reached.
+        :param _builtins.bool goal_reached: True if the goal was reached.
         :param _builtins.float goodput: Fraction of the time since the first attempt started that was spent on the steps that led to the final model, 0 to 1.
         :param _builtins.str image: The pods' image, by digest.
         :param _builtins.str last_succeeded: The `run_id` of the latest earlier run that succeeded, if this one did not.
         :param Mapping[str, _builtins.int] left_behind: Files in /work that were lost with the pod, at most ten, with their sizes.
-        :param Mapping[str, _builtins.str] left_out: Reported values that a result can't contain, such as NaN, as text, by path.
+        :param Mapping[str, _builtins.str] left_out: Reported values that a result can't contain, such as NaN: their text, by path.
         :param _builtins.float longest_pause_seconds: The longest time without a step.
         :param _builtins.float loss: Mean training cross-entropy in the last epoch, over all ranks.
         :param Mapping[str, _builtins.float] metrics: Other metrics that the program reports, by name.
         :param _builtins.str reason: The reason, in one line.
-        :param _builtins.int reformations: How often the workers in an elastic job formed a new group.
+        :param _builtins.int reformations: The number of times that an elastic job's workers formed a new group.
         :param _builtins.int restarts: The number of container restarts.
         :param _builtins.int resumed_step: The step of the checkpoint that the run resumed from.
         :param _builtins.str run_id: The run's ID.
@@ -217,7 +217,7 @@ class Result(dict):
     @pulumi.getter
     def apart(self) -> Optional[Mapping[str, Any]]:
         """
-        Ranks that trained separately: their number (`ranks`), the number of groups (`worlds`) and the size of the largest (`largest`); `met` if they communicated.
+        Ranks that trained separately: their number (`ranks`), the number of groups (`worlds`) and the size of the largest (`largest`); `met` is true if they communicated.
         """
         return pulumi.get(self, "apart")
 
@@ -289,7 +289,7 @@ class Result(dict):
     @pulumi.getter
     def drill(self) -> Optional[Mapping[str, Any]]:
         """
-        What became of the job's `drill`: the `rank`; the `step` at which it was killed, or the `last_step` that it reported; `seconds` until a rank reported a later one, and the `repeated_steps`.
+        The outcome of the job's `drill`: the `rank`; the `step` at which it was killed, or the `last_step` that it reported; the `seconds` until a rank reported a later step, and the number of `repeated_steps`.
         """
         return pulumi.get(self, "drill")
 
@@ -345,7 +345,7 @@ class Result(dict):
     @pulumi.getter
     def goal_reached(self) -> Optional[_builtins.bool]:
         """
-        Whether the goal was reached.
+        True if the goal was reached.
         """
         return pulumi.get(self, "goal_reached")
 
@@ -385,7 +385,7 @@ class Result(dict):
     @pulumi.getter
     def left_out(self) -> Optional[Mapping[str, _builtins.str]]:
         """
-        Reported values that a result can't contain, such as NaN, as text, by path.
+        Reported values that a result can't contain, such as NaN: their text, by path.
         """
         return pulumi.get(self, "left_out")
 
@@ -425,7 +425,7 @@ class Result(dict):
     @pulumi.getter
     def reformations(self) -> Optional[_builtins.int]:
         """
-        How often the workers in an elastic job formed a new group.
+        The number of times that an elastic job's workers formed a new group.
         """
         return pulumi.get(self, "reformations")
 
@@ -554,8 +554,8 @@ class ResultFailureDetails(dict):
                  signal: Optional[_builtins.str] = None,
                  stacks: Optional[Mapping[str, Sequence[_builtins.str]]] = None):
         """
-        :param _builtins.str advice: What to do.
-        :param Mapping[str, Mapping[str, Any]] artifacts: The files that were copied out.
+        :param _builtins.str advice: The recommended next step.
+        :param Mapping[str, Mapping[str, Any]] artifacts: The files that were copied out of the pod.
         :param _builtins.str container: The init container, if one failed.
         :param _builtins.str disruption: The disruption by the cluster that ended the run; a retry may help.
         :param _builtins.str error: The program's own error message.
@@ -564,7 +564,7 @@ class ResultFailureDetails(dict):
         :param _builtins.int followers: The number of other replicas that failed afterwards.
         :param Sequence[_builtins.str] log: The last lines of the log.
         :param _builtins.str memory_limit: The container's memory limit.
-        :param _builtins.bool out_of_memory: Whether it was killed because it exceeded its memory limit.
+        :param _builtins.bool out_of_memory: True if the container was killed because it exceeded its memory limit.
         :param _builtins.str pod: That rank's pod.
         :param Sequence[_builtins.str] previous_log: The last lines of the log before the container was restarted.
         :param _builtins.int rank: The rank that failed, or for which its peers were waiting.
@@ -608,7 +608,7 @@ class ResultFailureDetails(dict):
     @pulumi.getter
     def advice(self) -> Optional[_builtins.str]:
         """
-        What to do.
+        The recommended next step.
         """
         return pulumi.get(self, "advice")
 
@@ -616,7 +616,7 @@ class ResultFailureDetails(dict):
     @pulumi.getter
     def artifacts(self) -> Optional[Mapping[str, Mapping[str, Any]]]:
         """
-        The files that were copied out.
+        The files that were copied out of the pod.
         """
         return pulumi.get(self, "artifacts")
 
@@ -688,7 +688,7 @@ class ResultFailureDetails(dict):
     @pulumi.getter
     def out_of_memory(self) -> Optional[_builtins.bool]:
         """
-        Whether it was killed because it exceeded its memory limit.
+        True if the container was killed because it exceeded its memory limit.
         """
         return pulumi.get(self, "out_of_memory")
 

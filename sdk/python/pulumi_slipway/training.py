@@ -33,15 +33,15 @@ class TrainingArgs:
         """
         The set of arguments for constructing a Training resource.
 
-        :param pulumi.Input[Union['AksClusterArgs', 'AzureStackClusterArgs', 'EmbeddedClusterArgs', 'KindClusterArgs', 'MinikubeClusterArgs', 'KubeconfigClusterArgs']] cluster: Where training runs.
-        :param pulumi.Input[_builtins.bool] exec_: Whether `make shell` and `make stacks` may run commands in jobs' pods.
-        :param pulumi.Input[Mapping[str, pulumi.Input['JobArgs']]] jobs: What to train: demos of the catalogue, and jobs of your own, by name.
-        :param pulumi.Input['NotifyArgs'] notify: A webhook that is told when a run ends.
-        :param pulumi.Input['OutputsArgs'] outputs: Where jobs without `outputs` keep their files.
+        :param pulumi.Input[Union['AksClusterArgs', 'AzureStackClusterArgs', 'EmbeddedClusterArgs', 'KindClusterArgs', 'MinikubeClusterArgs', 'KubeconfigClusterArgs']] cluster: The cluster that jobs train on.
+        :param pulumi.Input[_builtins.bool] exec_: True permits `make shell` and `make stacks` to run commands in pods.
+        :param pulumi.Input[Mapping[str, pulumi.Input['JobArgs']]] jobs: The jobs to train, by name: the catalogue's demos, and your own jobs.
+        :param pulumi.Input['NotifyArgs'] notify: A webhook that is called when a run ends.
+        :param pulumi.Input['OutputsArgs'] outputs: Storage for files from jobs without `outputs`.
         :param pulumi.Input[_builtins.str] prices: A file with your own prices.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] secrets: Secrets by keys, which `notify` and the `env` of jobs name: {config: key}.
-        :param pulumi.Input[_builtins.str] torch: The version of torch for jobs that ask for none.
-        :param pulumi.Input['TrackingArgs'] tracking: Where runs are tracked; nowhere without it.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] secrets: Secrets, by the keys that `notify` and jobs' `env` name: {config: key}.
+        :param pulumi.Input[_builtins.str] torch: The version of torch for jobs that do not set one.
+        :param pulumi.Input['TrackingArgs'] tracking: The server or files that track runs; by default, there are none.
         """
         pulumi.set(__self__, "cluster", cluster)
         if exec_ is not None:
@@ -65,7 +65,7 @@ class TrainingArgs:
     @pulumi.getter
     def cluster(self) -> pulumi.Input[Union['AksClusterArgs', 'AzureStackClusterArgs', 'EmbeddedClusterArgs', 'KindClusterArgs', 'MinikubeClusterArgs', 'KubeconfigClusterArgs']]:
         """
-        Where training runs.
+        The cluster that jobs train on.
         """
         return pulumi.get(self, "cluster")
 
@@ -77,7 +77,7 @@ class TrainingArgs:
     @pulumi.getter(name="exec")
     def exec_(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        Whether `make shell` and `make stacks` may run commands in jobs' pods.
+        True permits `make shell` and `make stacks` to run commands in pods.
         """
         return pulumi.get(self, "exec_")
 
@@ -89,7 +89,7 @@ class TrainingArgs:
     @pulumi.getter
     def jobs(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input['JobArgs']]]]:
         """
-        What to train: demos of the catalogue, and jobs of your own, by name.
+        The jobs to train, by name: the catalogue's demos, and your own jobs.
         """
         return pulumi.get(self, "jobs")
 
@@ -101,7 +101,7 @@ class TrainingArgs:
     @pulumi.getter
     def notify(self) -> pulumi.Input[Optional['NotifyArgs']]:
         """
-        A webhook that is told when a run ends.
+        A webhook that is called when a run ends.
         """
         return pulumi.get(self, "notify")
 
@@ -113,7 +113,7 @@ class TrainingArgs:
     @pulumi.getter
     def outputs(self) -> pulumi.Input[Optional['OutputsArgs']]:
         """
-        Where jobs without `outputs` keep their files.
+        Storage for files from jobs without `outputs`.
         """
         return pulumi.get(self, "outputs")
 
@@ -137,7 +137,7 @@ class TrainingArgs:
     @pulumi.getter
     def secrets(self) -> pulumi.Input[Optional[Mapping[str, pulumi.Input[_builtins.str]]]]:
         """
-        Secrets by keys, which `notify` and the `env` of jobs name: {config: key}.
+        Secrets, by the keys that `notify` and jobs' `env` name: {config: key}.
         """
         return pulumi.get(self, "secrets")
 
@@ -149,7 +149,7 @@ class TrainingArgs:
     @pulumi.getter
     def torch(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The version of torch for jobs that ask for none.
+        The version of torch for jobs that do not set one.
         """
         return pulumi.get(self, "torch")
 
@@ -161,7 +161,7 @@ class TrainingArgs:
     @pulumi.getter
     def tracking(self) -> pulumi.Input[Optional['TrackingArgs']]:
         """
-        Where runs are tracked; nowhere without it.
+        The server or files that track runs; by default, there are none.
         """
         return pulumi.get(self, "tracking")
 
@@ -187,19 +187,19 @@ class Training(pulumi.ComponentResource):
                  tracking: pulumi.Input[Optional[Union['TrackingArgs', 'TrackingArgsDict']]] = None,
                  __props__=None):
         """
-        Trains PyTorch jobs on a cluster, which it makes or finds: what a stack's file of Slipway declares. Paths lead from the folder of the program.
+        Trains PyTorch jobs on a new or existing cluster, as the file of a Slipway stack declares. Paths are relative to the program's folder.
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
-        :param pulumi.Input[Union[Union['AksClusterArgs', 'AksClusterArgsDict'], Union['AzureStackClusterArgs', 'AzureStackClusterArgsDict'], Union['EmbeddedClusterArgs', 'EmbeddedClusterArgsDict'], Union['KindClusterArgs', 'KindClusterArgsDict'], Union['MinikubeClusterArgs', 'MinikubeClusterArgsDict'], Union['KubeconfigClusterArgs', 'KubeconfigClusterArgsDict']]] cluster: Where training runs.
-        :param pulumi.Input[_builtins.bool] exec_: Whether `make shell` and `make stacks` may run commands in jobs' pods.
-        :param pulumi.Input[Mapping[str, pulumi.Input[Union['JobArgs', 'JobArgsDict']]]] jobs: What to train: demos of the catalogue, and jobs of your own, by name.
-        :param pulumi.Input[Union['NotifyArgs', 'NotifyArgsDict']] notify: A webhook that is told when a run ends.
-        :param pulumi.Input[Union['OutputsArgs', 'OutputsArgsDict']] outputs: Where jobs without `outputs` keep their files.
+        :param pulumi.Input[Union[Union['AksClusterArgs', 'AksClusterArgsDict'], Union['AzureStackClusterArgs', 'AzureStackClusterArgsDict'], Union['EmbeddedClusterArgs', 'EmbeddedClusterArgsDict'], Union['KindClusterArgs', 'KindClusterArgsDict'], Union['MinikubeClusterArgs', 'MinikubeClusterArgsDict'], Union['KubeconfigClusterArgs', 'KubeconfigClusterArgsDict']]] cluster: The cluster that jobs train on.
+        :param pulumi.Input[_builtins.bool] exec_: True permits `make shell` and `make stacks` to run commands in pods.
+        :param pulumi.Input[Mapping[str, pulumi.Input[Union['JobArgs', 'JobArgsDict']]]] jobs: The jobs to train, by name: the catalogue's demos, and your own jobs.
+        :param pulumi.Input[Union['NotifyArgs', 'NotifyArgsDict']] notify: A webhook that is called when a run ends.
+        :param pulumi.Input[Union['OutputsArgs', 'OutputsArgsDict']] outputs: Storage for files from jobs without `outputs`.
         :param pulumi.Input[_builtins.str] prices: A file with your own prices.
-        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] secrets: Secrets by keys, which `notify` and the `env` of jobs name: {config: key}.
-        :param pulumi.Input[_builtins.str] torch: The version of torch for jobs that ask for none.
-        :param pulumi.Input[Union['TrackingArgs', 'TrackingArgsDict']] tracking: Where runs are tracked; nowhere without it.
+        :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] secrets: Secrets, by the keys that `notify` and jobs' `env` name: {config: key}.
+        :param pulumi.Input[_builtins.str] torch: The version of torch for jobs that do not set one.
+        :param pulumi.Input[Union['TrackingArgs', 'TrackingArgsDict']] tracking: The server or files that track runs; by default, there are none.
         """
         ...
     @overload
@@ -208,7 +208,7 @@ class Training(pulumi.ComponentResource):
                  args: TrainingArgs,
                  opts: Optional[pulumi.ResourceOptions] = None):
         """
-        Trains PyTorch jobs on a cluster, which it makes or finds: what a stack's file of Slipway declares. Paths lead from the folder of the program.
+        Trains PyTorch jobs on a new or existing cluster, as the file of a Slipway stack declares. Paths are relative to the program's folder.
 
         :param str resource_name: The name of the resource.
         :param TrainingArgs args: The arguments to use to populate this resource's properties.
@@ -272,7 +272,7 @@ class Training(pulumi.ComponentResource):
     @pulumi.getter
     def cluster(self) -> pulumi.Output[Mapping[str, Any]]:
         """
-        Which kind of cluster it is, where jobs run, and what of it is the component's own.
+        The cluster's kind, the namespace for jobs, and the parts that the component created.
         """
         return pulumi.get(self, "cluster")
 
@@ -288,7 +288,7 @@ class Training(pulumi.ComponentResource):
     @pulumi.getter
     def kubeconfig(self) -> pulumi.Output[_builtins.str]:
         """
-        With what to connect to the cluster.
+        The cluster's kubeconfig.
         """
         return pulumi.get(self, "kubeconfig")
 
@@ -296,7 +296,7 @@ class Training(pulumi.ComponentResource):
     @pulumi.getter(name="notRun")
     def not_run(self) -> pulumi.Output[Mapping[str, _builtins.str]]:
         """
-        Which jobs did not run, and why.
+        The jobs that did not run, each with the reason.
         """
         return pulumi.get(self, "not_run")
 
@@ -304,7 +304,7 @@ class Training(pulumi.ComponentResource):
     @pulumi.getter
     def skipped(self) -> pulumi.Output[Mapping[str, _builtins.str]]:
         """
-        Which demos the cluster can't run, and why.
+        The demos that the cluster can't run, each with the reason.
         """
         return pulumi.get(self, "skipped")
 

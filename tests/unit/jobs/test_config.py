@@ -100,7 +100,7 @@ HIDES = {
     "/opt": "would hide /opt/script",
     "/opt/slipway": "would hide /opt/slipway: slipway_trainer",
     "/data": "would hide /data: the data sets",
-    "/tmp": "would hide /tmp: `tmp`",
+    "/tmp": "would hide /tmp: the volume `tmp`",
     "/mnt/../work": "without a colon, `.` or `..` elements",
 }
 FREE = ("/work/data", "/tmp/cache", "/data/cifar10", "/opt/own", "/home", "/work/inputs")
@@ -161,7 +161,7 @@ REFUSED: dict[str, list[tuple[Any, str, str]]] = {
         ({"env": {"VERSION": 1.1}}, "env.VERSION", "in quotes")
     ],
     "a variable is none that Slipway sets": [
-        ({"env": {name: "1"}}, f"env.{name}", "not set by the training operator")
+        ({"env": {name: "1"}}, f"env.{name}", "neither the training operator nor Slipway sets")
         for name in OPERATORS
     ],
     "threads are a whole number": [
@@ -202,11 +202,11 @@ REFUSED: dict[str, list[tuple[Any, str, str]]] = {
         ({"outputs": "abfs://[there/x"}, "outputs", "a URL that fsspec supports"),
         ({"onFailure": {}}, "onFailure.hold", "is missing"),
         ({"onFailure": {"hold": 60}, "elastic": {}}, "onFailure", "can't be used with `elastic`"),
-        ({"debug": 4}, "debug", "4 is not a rank of the job"),
+        ({"debug": 4}, "debug", "4 is not one of the job's ranks"),
         ({"debug": 0, "elastic": {}, "backend": "gloo"}, "debug", "can't be used with `elastic`"),
         ({"drill": {"rank": 1, "step": 1}}, "drill.within", "is missing"),
         ({"drill": {**_DRILL, "step": 0}, "backoffLimit": 9}, "drill.step", "at least 1"),
-        ({"drill": {**_DRILL, "rank": 4}, "backoffLimit": 9}, "drill.rank", "4 is not a rank"),
+        ({"drill": {**_DRILL, "rank": 4}, "backoffLimit": 9}, "drill.rank", "4 is not one of the"),
         ({"drill": _DRILL}, "drill", "a `backoffLimit` of more than its 4 replicas"),
         ({"drill": _DRILL, "backoffLimit": 4}, "drill", "requires a job that can recover"),
         ({"drill": _DRILL, "retries": 1}, "drill", "`retryOn: [ownFailure]`"),
@@ -214,7 +214,7 @@ REFUSED: dict[str, list[tuple[Any, str, str]]] = {
         (
             {"drill": _DRILL, "elastic": {}, "restartPolicy": "ExitCode"},
             "restartPolicy",
-            "would kill again; use OnFailure",
+            "would kill it, too; use OnFailure",
         ),
         ({"minGpuUtilization": 20}, "minGpuUtilization", "set `gpus`, or `backend: nccl`"),
         ({"minGpuUtilization": 20, "gpus": 0}, "minGpuUtilization", "requires GPUs"),

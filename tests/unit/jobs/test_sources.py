@@ -221,7 +221,7 @@ def test_a_folder_has_one_entry(
     ("path", "fields", "key", "words"),
     [
         ("run.sh", {}, "script", "is not a Python file (.py); for other programs use `build`"),
-        ("train.py", {"script_entry": "a.py"}, "scriptEntry", "is a file; remove it"),
+        ("train.py", {"script_entry": "a.py"}, "scriptEntry", "is a file; remove this key"),
         ("nowhere/a.py", {}, "script", "is neither a file nor a folder"),
         ("own", {"script_entry": "../train.py"}, "scriptEntry", "is not a Python file in the"),
     ],

@@ -186,7 +186,7 @@ def test_invalid_training_reports_are_ignored(odd: object) -> None:
     [
         (
             [{"cpu_seconds": 0.2}, {"cpu_seconds": 0.3}],
-            ["it succeeded, but used only 0.5 s of CPU"],
+            ["the run succeeded, but used only 0.5 s of CPU"],
         ),
         ([{"cpu_seconds": 0.2}, {"cpu_seconds": 30}], []),
         ([{"cpu_seconds": 0.2}, {}], []),

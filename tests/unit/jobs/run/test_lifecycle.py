@@ -39,7 +39,7 @@ class Quiet(Row):
 def ledger(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
     """What a waiter in the cluster has written of the run: there is none."""
     made = MagicMock()
-    made.known.return_value = None
+    made.read_values.return_value = None
     monkeypatch.setattr(lifecycle, "_api", lambda _: made)
     return made
 
@@ -116,7 +116,7 @@ def test_what_became_of_a_run_that_was_left_to_its_waiter_is_taken_up(
     ledger: MagicMock,
 ) -> None:
     """It trains again only where the cluster knows nothing of it any more."""
-    ledger.known.return_value = written
+    ledger.read_values.return_value = written
     assert diff({**INPUTS, **more}, RUNNING) == changes
 
 

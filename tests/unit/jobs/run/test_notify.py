@@ -45,7 +45,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def told(hook: Hook, result: RunResult) -> list[str]:
     """Tell a webhook of a run, and return the warnings."""
     warnings: list[str] = []
-    replace(hook, stack="dev").tell("mine", result, warnings.append)
+    replace(hook, stack="dev").notify("mine", result, warnings.append)
     return warnings
 
 
@@ -159,7 +159,7 @@ def test_one_that_hangs_holds_up_no_run(receiver: Webhook, monkeypatch: pytest.M
     monkeypatch.setattr(notify, "_BRIEFLY", 0.2)
     warnings: list[str] = []
     begun = time.monotonic()
-    Hook(receiver.url).tell_beside("mine", FAILED, warnings.append)
+    Hook(receiver.url).notify_in_thread("mine", FAILED, warnings.append)
     assert time.monotonic() - begun < 5
     assert warnings == [
         "webhook not yet notified about job mine; retrying until this command exits"
@@ -178,6 +178,6 @@ def test_each_try_has_a_limit_of_time_and_another_follows(
 
 def test_a_responsive_webhook_is_called_before_the_run_continues(receiver: Webhook) -> None:
     warnings: list[str] = []
-    Hook(receiver.url).tell_beside("mine", SUCCEEDED, warnings.append)
+    Hook(receiver.url).notify_in_thread("mine", SUCCEEDED, warnings.append)
     assert [body["id"] for body in receiver.bodies] == ["mine-1/Succeeded"]
     assert warnings == []

@@ -97,7 +97,7 @@ def _leaves(document: Mapping[str, Any], kind: str) -> dict[str, Leaf]:
 
 
 def _flat(value: Any, place: Place = (), path: Field = ()) -> Iterator[tuple[Place, Field, Any]]:
-    """Yield each value in a document with two paths: with list indices, and with items' names."""
+    """Yield each value in a document, its path with list indices, and the one with items' names."""
     listed = value if isinstance(value, list) else []
     names = [str(each["name"]) for each in listed if isinstance(each, dict) and "name" in each]
     if isinstance(value, dict) and value:
@@ -207,7 +207,7 @@ def _put(entry: Entry, field: Field, value: Any = None) -> None:
 
 
 def _without_world(leaves: dict[str, Leaf]) -> Iterator[str]:
-    """Remove torchrun's rendezvous options from command lines, and yield a note on each."""
+    """Remove torchrun's rendezvous options from command lines; yield a note about each option."""
     for key, leaf in [*leaves.items()]:
         if re.fullmatch(r"Worker .* pytorch (command|args)", key) and isinstance(leaf.value, list):
             text = "\0".join(map(str, leaf.value))

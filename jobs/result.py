@@ -94,7 +94,7 @@ class FailureDetails:
         memory_limit: The container's memory limit.
         error: The program's own error message.
         artifacts: The files that were copied out of the pod.
-        disruption: The disruption by the cluster that ended the run; a retry may help.
+        disruption: The cluster-side disruption that ended the run; a retry may help.
         stacks: Stack traces of ranks when they were stopped, innermost frame first, by rank.
         followers: The number of other replicas that failed afterwards.
         previous_log: The last lines of the log before the container was restarted.

@@ -116,7 +116,7 @@ class Scratch:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Send SIGINT to `process` and its children, and SIGKILL if they are running 30 s later."""
+    """Send SIGINT to `process` and its children, and SIGKILL if they still run 30 s later."""
     if process.poll() is not None:
         return
     os.killpg(process.pid, signal.SIGINT)

@@ -126,7 +126,7 @@ class Network:
             if largest <= parsed.prefixlen <= smallest:
                 fitting[name] = parsed
             else:
-                text = f"{parsed} is not allowed; it must be a network of /{largest} to /{smallest}"
+                text = f"{parsed} is not allowed; its prefix length must be {largest} to {smallest}"
                 yield contradiction(("network", name), text)
         for (one, outer), (other, inner) in combinations(fitting.items(), 2):
             if (one, other) == ("addresses", "nodes"):

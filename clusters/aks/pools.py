@@ -19,7 +19,7 @@ _SPOT = Taint("kubernetes.azure.com/scalesetpriority", "spot")
 """The taint that AKS sets on spot nodes: https://learn.microsoft.com/azure/aks/spot-node-pool"""
 _RESERVED = re.compile(r"(kubernetes\.azure\.com|([^/]+\.)?kubernetes\.io|slipway\.dev)/")
 """Matches reserved label keys: https://learn.microsoft.com/azure/aks/use-labels#reserved-prefixes"""
-_MAX_PRICE = "-1, or a number above 0 with at most 5 decimals"
+_MAX_PRICE = "-1, or a number above 0 with at most 5 decimal places"
 Zone = Annotated[str, Field(pattern="^[1-3]$", description='a zone of the region: "1", "2" or "3"')]
 Zones = Annotated[tuple[Zone, ...], DISTINCT]
 
@@ -200,7 +200,7 @@ class AksGpuNodes(GpuNodes):
             yield contradiction(
                 (*where, "size"),
                 f"{quote(fallback.size)} is not allowed; a job's replicas can run on either pool, "
-                f"so its nodes must have as many GPUs as {self.size}: {count}. Known sizes "
-                f"with that many: {alike}",
+                f"so the fallback nodes must have as many GPUs as {self.size}: {count}. Known "
+                f"sizes with that many: {alike}",
                 "gpu.size",
             )

@@ -43,7 +43,7 @@ class Storage:
 
     Args:
         name: Unique across Azure; by default derived from the subscription and the resource group.
-        redundancy: The number and the locations of the copies of the data that Azure keeps.
+        redundancy: The replication of the data within and across Azure regions.
         retention_days: Number of days for which deleted data can be restored.
     """
 

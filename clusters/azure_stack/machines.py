@@ -121,7 +121,7 @@ class LogicalNetwork:
             text = f'"{last}" is before poolStart, "{first}"'
             yield contradiction(("logicalNetwork", "poolEnd"), text, "logicalNetwork.poolStart")
         if prefix.overlaps(IPv4Network(pods)):
-            text = f"{quote(pods)} overlaps the prefix of logicalNetwork, {prefix}; set another"
+            text = f"{quote(pods)} overlaps logicalNetwork's prefix {prefix}; set a different range"
             yield contradiction(("pods",), text, "logicalNetwork.prefix")
 
     def too_small(self, machines: int, address: str | None) -> Iterator[Contradiction]:

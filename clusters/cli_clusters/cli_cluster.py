@@ -125,7 +125,7 @@ class ToolHandler(Handler):
 
     @classmethod
     def remove(cls, directory: Path) -> None:
-        """Delete the cluster that `directory` records; raise if it may be a different cluster."""
+        """Delete the cluster recorded in `directory`; raise if it may be a different cluster."""
         tool = cls.tool({"name": directory.name})
         if tool.exists() and not tool.is_ours():
             raise RuntimeError(

@@ -106,7 +106,7 @@ def _ask(layout: Layout, method: str, *arguments: object) -> Any:
 
 
 class _Transport(xmlrpc.client.Transport):
-    """XML-RPC over a Unix socket, with a timeout, which the supervisor package's own lacks."""
+    """XML-RPC over a Unix socket; it has a timeout, unlike the supervisor package's transport."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Manage one cluster with kind, and the handler for the cluster's resource."""
+"""Manage one cluster with kind; also contains the handler for the cluster's resource."""
 
 from collections.abc import Mapping
 from pathlib import Path

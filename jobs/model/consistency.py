@@ -63,7 +63,7 @@ def _own_program(job: TrainingJob) -> Iterator[Contradiction]:
         text = "can't be used with `command`, which already determines what to start"
         yield _of("script_entry", text, "command")
     if job.working_dir is not None and job.script is None and job.working_dir[0] != "/":
-        text = f"{quote(job.working_dir)} is relative, which requires a `script`; start it with /"
+        text = f"{quote(job.working_dir)} is relative, which requires a `script`; make it absolute"
         yield _of("working_dir", text, "script")
     if job.script_entry is not None and job.script is None:
         yield _of("script_entry", "requires a `script` that is a folder", "script")
@@ -258,7 +258,7 @@ def _data(job: TrainingJob) -> Iterator[Contradiction]:
 
 
 def _of(place: str | Path, text: str, *others: str) -> Contradiction:
-    """Return a contradiction at `place`, a field or path, which also involves the other fields."""
+    """Return a contradiction between `place` (a field or path) and the other fields."""
     first, *rest = (place,) if isinstance(place, str) else place
     top = to_camel(str(first))
     return Contradiction((top, *rest), text, frozenset({top, *map(to_camel, others)}))

@@ -86,7 +86,7 @@ class Replica:
 
     @property
     def crash_loop(self) -> str | None:
-        """The name of a container that keeps failing, or an init container that failed twice."""
+        """The name of a container that keeps failing, or of an init container that failed twice."""
         for status in self._statuses:
             state = status.get("state", {})
             is_looping = state.get("waiting", {}).get("reason") == "CrashLoopBackOff"

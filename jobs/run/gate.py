@@ -188,7 +188,7 @@ def _recovery(drill: Mapping[str, Any], seen: Mapping[str, Any]) -> Iterator[Mis
         yield Miss(
             f"its `drill`, which did not take place: rank {rank} reported no step "
             f"{drill['step']} or later ({reported}). Choose an earlier step, or have that rank "
-            "report its steps, such as by `slipway.log(step=…)` (docs/results.md)",
+            "report its steps, for example with `slipway.log(step=…)` (docs/results.md)",
             is_judged=False,
         )
     elif (seconds := seen.get("seconds")) is None:

@@ -1,4 +1,4 @@
-"""Wait for a run inside its cluster: a Job, the waiter, evaluates it with the same code as `up`.
+"""Wait for a run inside its cluster. A Job, the waiter, judges the run with the same code as `up`.
 
 The ledger, a ConfigMap named `<job>-waiter`, contains the run's inputs and its outcome. It owns the
 waiter, the waiter's service account, roles and code and, once the run has ended, the logs.

@@ -39,7 +39,7 @@ _KEY, _KEPT = "slipway:jobs", 5
 _ABOUT = "import sys; print(sys.executable, *sys.version_info[:2], sep='\\n')"
 _DIFFERS = (
     "Without a cluster there are no CPU or memory limits, no isolation and no restarts; "
-    "packages, variables, files and network are this machine's (docs/local.md)."
+    "the job uses this machine's packages, variables, files and network (docs/local.md)."
 )
 
 

@@ -35,7 +35,7 @@ class Entry:
         return cls(str(path), version, origin, stamp, stat.st_size, stat.st_mtime_ns)
 
     def holds(self, stamp: str) -> bool:
-        """Return whether the file is unchanged and still meets the requirements, `stamp`."""
+        """Return whether the file is unchanged and meets the requirements hashed in `stamp`."""
         try:
             return self == Entry.from_file(Path(self.path), self.version, self.origin, stamp)
         except OSError:

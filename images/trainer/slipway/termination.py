@@ -42,7 +42,7 @@ def corrected(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def place() -> Path | None:
-    """Return the file for this process's message, or None if it has none, as outside a pod.
+    """Return the file for this process's message, or None if there is none, such as outside a pod.
 
     Under Slipway's launcher, the file is in SLIPWAY_MESSAGE_DIR. Otherwise, a pod's first rank uses
     the container's file.

@@ -49,7 +49,7 @@ class _Pods:
         return [*self.kubectl, "exec", *options, *where, *words]
 
     def stack(self, replica: int) -> tuple[bool, str]:
-        """Return whether a replica's call stack could be read, and the stack or the reason."""
+        """Return whether a replica's call stack could be read, and the stack or the error."""
         if replica not in self.running:
             return False, "The rank is not running."
         words = ("python3", "-m", "slipway_trainer.inside", "stacks")

@@ -1759,7 +1759,7 @@ class AksSpotArgsDict(TypedDict):
     """
     Price in US dollars per node and hour above which a node is evicted; -1 to never evict nodes because of the price.
 
-    It takes -1, or a number above 0 with at most 5 decimals.
+    It takes -1, or a number above 0 with at most 5 decimal places.
     """
 
 @pulumi.input_type
@@ -1775,7 +1775,7 @@ class AksSpotArgs:
         :param pulumi.Input['AksFallbackArgs'] fallback: Regular nodes for jobs if no spot node is available; if not set, the jobs wait.
         :param pulumi.Input[_builtins.float] max_price: Price in US dollars per node and hour above which a node is evicted; -1 to never evict nodes because of the price.
                
-               It takes -1, or a number above 0 with at most 5 decimals.
+               It takes -1, or a number above 0 with at most 5 decimal places.
         """
         if eviction_policy is not None:
             pulumi.set(__self__, "eviction_policy", eviction_policy)
@@ -1816,7 +1816,7 @@ class AksSpotArgs:
         """
         Price in US dollars per node and hour above which a node is evicted; -1 to never evict nodes because of the price.
 
-        It takes -1, or a number above 0 with at most 5 decimals.
+        It takes -1, or a number above 0 with at most 5 decimal places.
         """
         return pulumi.get(self, "max_price")
 
@@ -1834,7 +1834,7 @@ class AksStorageArgsDict(TypedDict):
     """
     redundancy: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    The number and the locations of the copies of the data that Azure keeps.
+    The replication of the data within and across Azure regions.
 
     One of `Standard_LRS`, `Standard_ZRS`, `Standard_GRS`, `Standard_GZRS`.
     """
@@ -1853,7 +1853,7 @@ class AksStorageArgs:
         :param pulumi.Input[_builtins.str] name: Unique across Azure; by default derived from the subscription and the resource group.
                
                It takes 3 to 24 characters from a-z and 0-9.
-        :param pulumi.Input[_builtins.str] redundancy: The number and the locations of the copies of the data that Azure keeps.
+        :param pulumi.Input[_builtins.str] redundancy: The replication of the data within and across Azure regions.
                
                One of `Standard_LRS`, `Standard_ZRS`, `Standard_GRS`, `Standard_GZRS`.
         :param pulumi.Input[_builtins.int] retention_days: Number of days for which deleted data can be restored.
@@ -1883,7 +1883,7 @@ class AksStorageArgs:
     @pulumi.getter
     def redundancy(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        The number and the locations of the copies of the data that Azure keeps.
+        The replication of the data within and across Azure regions.
 
         One of `Standard_LRS`, `Standard_ZRS`, `Standard_GRS`, `Standard_GZRS`.
         """

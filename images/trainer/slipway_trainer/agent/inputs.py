@@ -142,7 +142,7 @@ def fetch_data(data: Data, turn_seconds: float = 3600.0) -> int:
             raise NotFetchedError(
                 f"{data} could not be fetched: {described(error)}. Check that the URL "
                 "is correct, that this job has the store's credentials (in its `env` or Secrets), "
-                "and that the cache has enough space for both the archive and its content"
+                "and that the cache has enough space for both the archive and its contents"
             ) from error
         finally:
             packed.unlink(missing_ok=True)

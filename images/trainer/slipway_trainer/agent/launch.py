@@ -249,7 +249,7 @@ def _hold(code: int, message: dict[str, Any]) -> None:
 
 
 def _destination(url: str, code: int, rank: int) -> str:
-    """Return the URL for this replica's files: the run's folder for rank 0, or a subfolder."""
+    """Return the URL for this replica's files: the run's folder, or a subfolder if not rank 0."""
     if "PET_RDZV_ENDPOINT" in os.environ:
         # In an elastic job, the worker that succeeds as rank 0 has the result.
         replica = None if code == 0 and rank == 0 else own_index()

@@ -117,7 +117,7 @@ class RecordIndexService:
         if ledger.terms != self.ledger.terms:
             raise RuntimeError(
                 f"{self.dataset_name}: this worker started with {self.ledger.terms}, but the other "
-                f"workers or the last run with {ledger.terms}; pass the same arguments everywhere"
+                f"workers or the last run used {ledger.terms}; pass the same arguments everywhere"
             )
         self.ledger = ledger
 

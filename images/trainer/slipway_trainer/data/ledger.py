@@ -4,7 +4,7 @@
 the next samples in the epoch's order, one batch per worker in rank order, so every rank
 computes the same assignment without communication.
 
-The ledger belongs to the model: an index counts once the optimizer has made its step, and a worker
+The ledger belongs to the model: an index counts once the optimizer has taken its step, and a worker
 that adopts another worker's model also adopts its ledger. Samples whose training was lost together
 with a model are assigned again.
 """

@@ -32,7 +32,7 @@ class Stateful(Protocol):
         """Return the part's state: tensors and JSON values."""
 
     def load_state_dict(self, state_dict: Any) -> Any:
-        """Adopt a state that `state_dict` returned."""
+        """Load a state that `state_dict` returned."""
 
 
 @dataclass

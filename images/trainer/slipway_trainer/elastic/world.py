@@ -40,7 +40,7 @@ def store(address: Address, *, is_master: bool = False) -> dist.TCPStore:
 
 
 def enter(record: Record, rank: int, address: Address, timeout: timedelta) -> None:
-    """Meet a world's members at a store, and create the process group; raises `WorldChanged`."""
+    """Rendezvous with a world's members, and create the process group; raises `WorldChanged`."""
     hook = sys.excepthook
 
     def meet() -> None:

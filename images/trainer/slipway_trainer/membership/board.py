@@ -108,7 +108,7 @@ class Board:
             self.content = replace(self.content, record=record)
 
     def waiting(self) -> list[str]:
-        """Return the workers that asked to join recently, since the last world opened here."""
+        """Return the workers that have recently asked to join, after the last world opened here."""
         with self._lock:
             return [member for member, _ in self._fresh()]
 

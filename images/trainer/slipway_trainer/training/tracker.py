@@ -101,13 +101,13 @@ class Tracker:
         self._now.part(name)
 
     def batch_end(self, samples: int = 0) -> None:
-        """Record the end of a step on `samples` samples; its last part is named `optimizer`."""
+        """Record the end of a step with `samples` samples; its last part counts as `optimizer`."""
         self._now.part("optimizer")
         self._now.steps += 1
         self._now.samples += samples
 
     def record_loss(self, value: Any, n: int = 1, log_to_api: bool = False) -> None:
-        """Add `value`, the sum of `n` losses, to the epoch's; `log_to_api` emits a `step` event."""
+        """Add `value`, the sum of `n` losses, to the epoch's; also emit it if `log_to_api`."""
         now = self._now
         now.loss_sum = now.loss_sum + value
         now.loss_count += n

@@ -26,7 +26,7 @@ def validation_round(  # noqa: PLR0913, PLR0917 - names and order are those of M
     max_batch_per_epoch: int | None = None,
     tracker: Tracker | None = None,
 ) -> dict[str, Any]:
-    """Evaluate `model` on this rank's batches, and return the values over all ranks.
+    """Evaluate `model` on this rank's batches, and return the results aggregated over all ranks.
 
     Each sample counts once for each rank that has it, so the result is the same whether the test
     set is split between the ranks or complete on each of them. All ranks must call this.
@@ -36,8 +36,8 @@ def validation_round(  # noqa: PLR0913, PLR0917 - names and order are those of M
         model: The model, whose training mode is restored afterwards.
         loss_function: Returns a batch's mean loss.
         metrics: The metrics, in addition to the loss.
-        run_id: The run ID for the event, if there is no tracker.
-        rank: This process's rank, for the same event.
+        run_id: The run ID for the validation event, if there is no tracker.
+        rank: This process's rank, also for that event.
         dtype: fp32, or bf16 or fp16 for autocast.
         transform_target_type: Name of the type to convert targets to.
         use_cuda: Move batches to the GPU first.

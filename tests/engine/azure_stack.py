@@ -25,7 +25,7 @@ from tests.engine.cli_stack import Outcome, Stack
 from tests.engine.embedded_cluster import TestCluster, program_images
 
 _DOUBLE = "tests.doubles.azure_native"
-_MAIN = "from infra.program import main\n\nmain()\n"
+_MAIN = "import pulumi\n\nfrom infra.program import main\n\npulumi.run(main)\n"
 _OWN = {
     "00000000-0000-0000-0000-000000000000": recorded_az.ME,
     "203.0.113.0/24": "20.50.0.0/16",

@@ -17,7 +17,7 @@ from tests.engine.embedded_cluster import KUBECTL_IMAGE, TestCluster, program_im
 PLATFORM = "platform"
 """Where the accounts are: the people who look after the cluster have made them."""
 _GROUP = "rbac.authorization.k8s.io"
-_MAIN = "from infra.program import main\n\nmain()\n"
+_MAIN = "import pulumi\n\nfrom infra.program import main\n\npulumi.run(main)\n"
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ _SETTINGS = {
         }
     },
 }
-_OURS = "from infra.program import main\n\nmain()\n"
+_OURS = "import pulumi\n\nfrom infra.program import main\n\npulumi.run(main)\n"
 _THEIRS = f"""\
 import pulumi
 import pulumi_slipway as slipway

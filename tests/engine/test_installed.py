@@ -133,7 +133,7 @@ def test_errors_name_the_installed_command(installed: Installed, folder: Path) -
     assert "slipway init --stack dev" in missing.stderr
     installed.succeed(folder, "init")
     untrained = installed.run(folder, "results")
-    assert "`slipway up --stack dev` creates it" in untrained.stderr
+    assert "`slipway up --stack dev` creates the stack" in untrained.stderr
 
 
 def test_in_a_checkout_it_is_the_checkouts_own(installed: Installed, root: Path) -> None:

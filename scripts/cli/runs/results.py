@@ -143,7 +143,7 @@ def show(stack: str, job: str, format: Format) -> int:  # noqa: A002 - as the co
     """Print the results of all jobs in a stack, or all details about `job`; return 0."""
     if not exists(stack):
         raise CommandError(
-            f"Stack {stack} is not up, so it has no results; `make down` removes them. "
+            f"Stack {stack} is not up, so it has no results (`make down` removes results). "
             f"`make up STACK={stack}` creates the stack and trains its jobs."
         )
     results, skipped = _read(stack)

@@ -182,7 +182,7 @@ def test_what_is_not_there_is_named_with_what_is(asked_for: str, message: str) -
 
 
 def test_results_without_a_stack_fail() -> None:
-    said = "Stack dev is not up, so it has no results; `make down` removes them"
+    said = r"Stack dev is not up, so it has no results \(`make down` removes results\)"
     with pytest.raises(CommandError, match=said):
         results.show("dev", "", "text")
 

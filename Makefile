@@ -52,7 +52,7 @@ COUNTING := export PYTHONPATH="$$PWD/tests/counting" CLI_CALLS="$$(mktemp)" &&
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
 
-setup: python ## install every tool that the stack needs; SOURCE=build: build them, download no releases
+setup: python ## install every tool that the stack needs; SOURCE=build: build what can be built
 	@$(SLIPWAY) setup $(OF_STACK)
 
 tools: python # `make setup`, silent if nothing is missing

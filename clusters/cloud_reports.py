@@ -108,4 +108,4 @@ def as_input(policy: RefusedPulls | None) -> dict[str, Any]:
 
 
 AZURE_LATE_ROLES = RefusedPulls(**_FACTS["azure_late_roles"])
-"""The policy for AKS, where the role to pull images can take ten minutes to take effect."""
+"""The policy for AKS, where the nodes' role to pull images may need ten minutes to work."""

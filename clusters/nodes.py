@@ -15,7 +15,7 @@ DEVICE_PLUGIN = (
     "nvcr.io/nvidia/k8s-device-plugin:v0.17.0"
     "@sha256:7089559ce6153018806857f5049085bae15b3bf6f1c8bd19d8b12f707d087dea"
 )
-"""The image of NVIDIA's device plugin, untested; its digest is from minikube's assets/addons.go."""
+"""NVIDIA's device plugin, not tested by Slipway; the digest is from minikube's assets/addons.go."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class NodePool:
         max_nodes: Maximum number of nodes.
         gpus: GPUs per node.
         spot: True for spot nodes, which cost less and may be evicted at any time.
-        dollars: The hourly price in US dollars above which a spot node is evicted, or None.
+        dollars: The hourly price in US dollars above which a spot node is evicted; None: no limit.
         cores: Cores per node that pods can request, or None if not known in advance.
         takes_jobs: True if jobs run in this pool; False if only the cluster's own pods do.
         network: A description of the network between the nodes, for estimates; may be empty.

@@ -72,7 +72,7 @@ class Handler(ABC):
         return self.drift(state, inputs, context)
 
     def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
-        """Return how the live object has drifted; called only if no input changed."""
+        """Return how the live object drifted (default: not). Called only if no input changed."""
         return []
 
     def preview(

@@ -68,7 +68,7 @@ def venv_dir_for_tests() -> Path:
 
 
 def extra_dir(extra: str) -> Path:
-    """Return the folder for the packages in an extra, an optional part of pyproject.toml."""
+    """Return the folder for the packages in an extra, a dependency group in pyproject.toml."""
     return cache_dir() / f"python-{extra}-{_digest(f'requirements-{extra}.lock')}"
 
 

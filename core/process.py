@@ -72,7 +72,8 @@ def run(  # noqa: PLR0913  # what a process needs
     if status is None:
         raise CommandFailed(f"`{shown}` did not finish within {limit:.0f} s; it printed: {message}")
     if status != 0:
-        raise CommandFailed(f"`{shown}` failed with exit code {status}: {message}")
+        how = f"exit code {status}" if status > 0 else f"signal {-status}"
+        raise CommandFailed(f"`{shown}` failed with {how}: {message}")
     return output
 
 

@@ -44,7 +44,7 @@ def tool(name: str) -> Tool:
         recorded = None if entry is None else Tool(name, Path(entry["path"]), entry["version"])
     except FileNotFoundError:
         raise ToolMissing(
-            f"No tools are installed: {record()} is missing. Run `make setup`."
+            f"The tools are not set up: {record()} is missing. Run `make setup`."
         ) from None
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
         raise ToolMissing(f"{record()} is damaged ({error}). Run `make setup`.") from error

@@ -85,7 +85,9 @@ class ImageResource(Handler):
         """
         spec, target = self.spec(inputs), self._target(inputs)
         if spec.content_hash != inputs["contentHash"]:
-            raise RuntimeError(f"{spec.context} changed during this run; run `make up` again")
+            raise RuntimeError(
+                f"{spec.context} changed during this run; run the same command again"
+            )
         spec.settle(context)
         archives = spec.archives
         uses.note(archives, context.urn)  # before they are read, so that no build removes them
@@ -96,7 +98,8 @@ class ImageResource(Handler):
             if (outputs := self.outputs_on(target, spec.reference)) is None:
                 raise RuntimeError(
                     f"{archive} was imported, but the target has no image "
-                    f"{target.name(spec.reference)}; remove the archive and run `make up` again"
+                    f"{target.name(spec.reference)}; remove the archive, then run "
+                    "the same command again"
                 )
         uses.drop(context.urn, but=archives)
         return spec.reference, outputs

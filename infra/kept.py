@@ -90,5 +90,5 @@ def keep(
 def announce(what: str, claim: str, size: str, storage_class: str | None) -> None:
     """Log which claim in an existing cluster stores `what`, and that `make down` deletes it."""
     volume = f"{size} from {storage_class or 'the default StorageClass'}"
-    text = f"{what} are kept in the claim {claim} ({volume}); `make down` deletes this volume"
+    text = f"{what} are kept in the claim {claim} ({volume}); `make down` deletes both"
     pulumi.log.info(as_typed(text))

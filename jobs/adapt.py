@@ -17,7 +17,8 @@ GROWN_SECONDS = 1800
 https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md)."""
 FALLBACK_SECONDS = 2700
 """Start timeout for a job whose nodes have a fallback pool, which the autoscaler uses only when its
-attempts in the first pool have timed out (https://github.com/kubernetes/autoscaler/issues/8323)."""
+attempts in the first pool have timed out (https://github.com/kubernetes/autoscaler/issues/8323):
+time for three attempts of 15 minutes."""
 _FILE = Path(__file__).with_name("gpu_variables.yaml")
 (_VARIABLES,) = manifests.rendered(_FILE, outputs=OUTPUT_DIR)
 _TIMEOUT = "--timeout"

@@ -101,7 +101,7 @@ def _placed(problem: Problem, name: str, key: str) -> Problem:
 
 
 def _add(job: TrainingJob, key: str, around: Surroundings, config: JobsConfig) -> None:
-    """Add a job to `config`, with its script and the problems in its declaration."""
+    """Add a job to `config`, with its script and the problems of its files and by rules."""
     config.jobs.append(job)
     if job.script is not None:
         demo = CATALOG.get(job.name)

@@ -40,7 +40,7 @@ def imported(document: Mapping[str, Any]) -> tuple[str, Entry, list[str]]:
     """Return a job's name, its entry, and notes on the values that the entry can't contain.
 
     Raises:
-        ValueError: jobs of this kind, or with this image, can't be imported.
+        ValueError: the kind is not supported, no image is valid, or the entry as a whole is not.
     """
     kind = f"{str(document.get('apiVersion')).partition('/')[0]}/{document.get('kind')}"
     if kind not in _TABLES["kinds"]:
@@ -207,7 +207,7 @@ def _put(entry: Entry, field: Field, value: Any = None) -> None:
 
 
 def _without_world(leaves: dict[str, Leaf]) -> Iterator[str]:
-    """Remove torchrun's rendezvous options from command lines; yield a note about each option."""
+    """Remove torchrun's options about other ranks from command lines; yield a note about each."""
     for key, leaf in [*leaves.items()]:
         if re.fullmatch(r"Worker .* pytorch (command|args)", key) and isinstance(leaf.value, list):
             text = "\0".join(map(str, leaf.value))

@@ -131,7 +131,7 @@ class Network:
         for (one, outer), (other, inner) in combinations(fitting.items(), 2):
             if (one, other) == ("addresses", "nodes"):
                 if not inner.subnet_of(outer):
-                    text = f"{inner} is not within {outer}, the range in addresses"
+                    text = f"{inner} is not within {outer}, the range in `addresses`"
                     yield contradiction(("network", "nodes"), text, "network.addresses")
             elif one != "nodes" and inner.overlaps(outer):
                 text = f"{inner} overlaps `{one}`, {outer}; choose another range"

@@ -94,7 +94,7 @@ def _region(settings: AksSettings) -> Iterator[Problem]:
     """Yield a problem if the region does not exist."""
     locations = [each["name"] for each in az(settings, "account", "list-locations")]
     if settings.location not in locations:
-        text = f"{quote(settings.location)} is not among those in `az account list-locations`."
+        text = f"{quote(settings.location)} is not listed by `az account list-locations`."
         yield Problem(f"{KEY}.location", f"{text}{meant(settings.location, locations)}")
 
 

@@ -62,7 +62,7 @@ class Spot:
     """Spot nodes, which cost less and may be evicted by Azure at any time.
 
     Args:
-        eviction_policy: Delete or deallocate an evicted node. A deallocated node still counts
+        eviction_policy: Delete an evicted node, or deallocate it. A deallocated node still counts
             against the quota, and its disk is billed.
         max_price: Price in US dollars per node and hour above which a node is evicted; -1 to never
             evict nodes because of the price.

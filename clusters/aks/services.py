@@ -73,7 +73,7 @@ def storage_account(
 
 
 def diagnostic_logs(azure: AzureCluster, settings: Logs, **resources: Input[str]) -> None:
-    """Declare which logs to keep for the resources with the IDs in `resources`."""
+    """Declare which logs to keep; `resources` are the IDs of `cluster`, `registry`, `blobs`."""
     workspace = operationalinsights.Workspace(
         azure.cluster_name,
         workspace_name=f"slipway-{azure.cluster_name}",

@@ -134,4 +134,4 @@ class LogicalNetwork:
             text = f"{quote(self.pool_end)} leaves {count} addresses, but the machines and an "
             others = ("logicalNetwork.poolStart", "controlPlane", "system.nodes", "gpu.maxNodes")
             place = ("logicalNetwork", "poolEnd")
-            yield contradiction(place, f"{text}upgrade need {needed}; set a later one", *others)
+            yield contradiction(place, f"{text}upgrade need {needed}; set a later address", *others)

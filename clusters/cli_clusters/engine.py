@@ -50,7 +50,7 @@ class Engine:
         return None
 
     def run(self, *arguments: str, limit: float = ANSWER_LIMIT) -> str:
-        """Run the engine's program and return its output. Raises the same errors as `run`."""
+        """Run the engine's program and return its output. Raises as `core.process.run`."""
         return run(self.program, *arguments, variables=self.variables, limit=limit)
 
     def provide(self, image: Spec, context: Context) -> str:

@@ -71,7 +71,7 @@ def lookup(layout: Layout, name: str) -> str:
 
 
 def dns_problem(layout: Layout) -> str | None:
-    """Return why the cluster's DNS can't resolve names, or None if it can."""
+    """Return why the cluster's DNS can't resolve names, or is being updated; None if neither."""
     if reason := attempt(partial(_rollout_problem, layout)):
         return reason
     try:

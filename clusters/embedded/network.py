@@ -111,7 +111,7 @@ def conflict(layout: Layout, interfaces: list[dict[str, Any]]) -> str | None:
             return (
                 f"the embedded cluster's addresses {layout.uplink} are in use: "
                 f"{name} has {address}. "
-                "They are derived from the cluster's name: set slipway:cluster.name to another one."
+                "They are derived from its directory: set slipway:cluster.name to another name."
             )
     return None
 

@@ -20,8 +20,8 @@ _REQUESTS = read(Path(__file__).with_name("requests.yaml"))
 ControlPlanes = Annotated[
     Literal[1, 3, 5, 7, 9],
     Field(
-        description="1, 3, 5, 7 or 9; an even number of nodes tolerates as many failures as one "
-        "node less (https://etcd.io/docs/v3.6/faq/)"
+        description="1, 3, 5, 7 or 9: an even number of nodes tolerates no more failures than one "
+        "node fewer (https://etcd.io/docs/v3.6/faq/)"
     ),
 ]
 

@@ -22,7 +22,7 @@ _FOR_EXEC = "client.authentication.k8s.io/exec"
 
 
 class Unusable(pulumi.RunError):
-    """The cluster can't be used. `key` is the setting to change, or empty if there are several."""
+    """The cluster can't be used. `key` is the setting to change, or empty if none or several."""
 
     def __init__(self, key: str, text: str) -> None:
         place = f"slipway:cluster.{key}" if key else "slipway:cluster"

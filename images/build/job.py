@@ -128,7 +128,7 @@ class JobImageSpec(BuildSpec):
             trainer.build(reporter)
             if trainer.reference != self.trainer:
                 raise RuntimeError(
-                    f"{trainer.context} changed during this run; run `make up` again"
+                    f"{trainer.context} changed during this run; run the same command again"
                 )
         return super().build(reporter)
 

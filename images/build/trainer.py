@@ -29,9 +29,9 @@ class ImageSpec(BuildSpec):
     """An image to build from a folder in this checkout.
 
     The Python packages in `requirements.lock` are added to the build context as `site-packages`.
-    A variant with `Dockerfile.cuda` also gets the packages in `requirements.cuda.lock` or, for
-    torch 2.14, in `requirements.cuda-2.14.lock`, as `site-packages.cuda`. Files for other variants
-    are left out.
+    A variant with `Dockerfile.cuda` also gets the packages in `requirements.cuda.lock` or, for one
+    version of torch, in a file such as `requirements.cuda-2.14.lock`, as `site-packages.cuda`.
+    Files for other variants are left out.
     """
 
     datasets: Mapping[str, Dataset] = field(default_factory=dict)

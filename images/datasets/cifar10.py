@@ -171,5 +171,5 @@ CIFAR10 = Dataset.from_catalog(
     sources=(Source("its home page", from_archive, lambda: archive().is_file()),),
     stand_in=FASHION_MNIST,
     advice=f"To use CIFAR-10 itself, put {ARCHIVE} ({URL}) in the folder `datasets` in Slipway's "
-    "cache ($XDG_CACHE_HOME/slipway)",
+    "cache ($XDG_CACHE_HOME/slipway or ~/.cache/slipway)",
 )

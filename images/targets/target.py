@@ -62,7 +62,7 @@ class Target(ABC):
         """Tag the image `name` with the name `other`, such as its digest; no-op in a registry."""
 
     def remove(self, name: str) -> None:  # noqa: B027  # the default
-        """Remove an image's name, and data that no other name uses; no-op in a shared registry."""
+        """Remove an image's name, if it exists, and data that only it uses; no-op in a registry."""
 
 
 def target_of(target: Mapping[str, Any], kinds: Mapping[str, Lazy] = TARGETS) -> Target:

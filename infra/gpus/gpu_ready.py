@@ -77,7 +77,9 @@ class GpuReadyHandler(Handler):
         for node in nodes:
             if (count := offered(node)) < pool.per_node:
                 name = node["metadata"]["name"]
-                context.warn(f"node {name}: only {count} of {pool.per_node} x {GPU} allocatable")
+                context.warn(
+                    f"node {name}: only {count} of {pool.per_node} x {GPU} can be allocated"
+                )
         counts = {"nodes": len(nodes), "gpus": sum(map(offered, nodes))}
         return _ready("no job has computed on a GPU yet", **counts)
 

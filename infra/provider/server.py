@@ -44,9 +44,9 @@ class Servicer(ProviderServicer):
 
 
 class Answers(grpc.aio.ServerInterceptor):
-    """Rejects requests from other users, and returns errors without tracebacks.
+    """Returns errors without tracebacks, and rejects requests from other users.
 
-    Otherwise, any user could act as root through a plugin that runs as root.
+    Other users could otherwise act as root through a plugin that runs as root.
     """
 
     async def intercept_service(

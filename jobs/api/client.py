@@ -44,7 +44,7 @@ class _Listing:
     """All objects of a kind, which every wait of this process needs from time to time."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
-    at: float = -math.inf
+    begun: float = -math.inf
     items: list[Object] = field(default_factory=list)
     error: Exception | None = None
 
@@ -82,7 +82,7 @@ class JobApi:
         return [str(job["metadata"]["name"]) for job in jobs["items"]]
 
     def get(self, pod: str | None = None) -> Object | None:
-        """Return the job, or the pod named `pod`; None if the object or its CRD does not exist."""
+        """Return the job, or that pod; None if it, its CRD or its namespace does not exist."""
         return self._unless_gone(Request("GET", self._path(pod)))
 
     def age(self, job: Mapping[str, Any]) -> float:
@@ -207,15 +207,15 @@ class JobApi:
     def _listed(self, path: str, seconds: float) -> list[Object]:
         with _LOCK:
             listing = _LISTINGS.setdefault((self.client.configuration.host, path), _Listing())
+        asked = time.monotonic()
         with listing.lock:
-            if time.monotonic() - listing.at > seconds:
-                # While the API server is not responding, one wait's retries do for all.
-                listing.items, listing.error = [], None
+            # While the API server is not responding, the retries of one wait do for all.
+            if listing.begun < asked - seconds:
+                listing.begun, listing.items, listing.error = time.monotonic(), [], None
                 try:
                     listing.items = self._items(path)
                 except kube.REQUEST_ERRORS as error:
                     listing.error = error
-                listing.at = time.monotonic()
             if listing.error is not None:
                 raise listing.error
             return listing.items

@@ -93,7 +93,7 @@ class Follower:
         return bool(is_followed) or (container.id in read and is_followed is None)
 
     def follow(self, containers: Sequence[Container], *, live: bool = True) -> set[str]:
-        """Read as many containers' logs as there are free threads; return those containers' IDs.
+        """Start reading as many containers' logs as there are free threads; return their IDs.
 
         Call it repeatedly. Raises any unexpected error that occurred in a thread.
         """

@@ -21,7 +21,7 @@ _WATCHES: dict[tuple[str, str], "_Watch"] = {}
 
 
 def log_lines(client: ApiClient, path: str, options: Mapping[str, str]) -> Iterator[list[Line]]:
-    """Yield the log at `path` in batches as it arrives; the first is empty, and shows a response.
+    """Yield the log at `path` in batches as it arrives; an empty one shows that the API responds.
 
     Raises:
         ApiException: the API server refused the request.

@@ -11,9 +11,9 @@ At a job's own URL, which other stacks may share, the folder is checkpoints/<pro
 
 The agent in the pod (`slipway_trainer.agent`) writes and prunes outputs/. It copies checkpoints/
 between a store and a directory in the pod. For a tracked run, it sends the ranks' events to
-SLIPWAY_TRACKING (mlflow, wandb or tensorboard). Variables with more suffixes contain the server's
-_URL, its _ADDRESS for browsers, the _EXPERIMENT (<stack>/<job>), and as JSON the run's provenance,
-_FACTS. None of these variables can alter a result.
+SLIPWAY_TRACKING (mlflow, wandb or tensorboard). Variables with this prefix contain the server's URL
+(_URL), its address for browsers (_ADDRESS), the experiment <stack>/<job> (_EXPERIMENT), and the
+run's provenance as JSON (_FACTS). None of these variables can alter a result.
 """
 
 from __future__ import annotations

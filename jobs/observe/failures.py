@@ -108,7 +108,7 @@ class Disruption:
     at: datetime  # by the cluster's clock
 
     def brought_about(self, cause: Failure | None) -> bool:
-        """Return whether this disruption led to `cause`, the run's failure, or `cause` is None."""
+        """Return whether this led to `cause`, the run's failure; True if `cause` is None."""
         if cause is None:
             return True
         if cause.exit.out_of_memory:

@@ -109,7 +109,7 @@ class Obstacles:
         self.run.shortage = lacks[0] if lacks else None
 
     def _lasting(self, events: Iterable[Object], seconds: float) -> Iterator[Object]:
-        """Yield `events` without scheduling failures of pods that began less than `seconds` ago."""
+        """Yield `events`, but scheduling failures only of pods without a node for `seconds`."""
         now = time.monotonic()
         unplaced = {each.uid for each in self.run.replicas.values() if each.unschedulable}
         self._unplaced = {uid: self._unplaced.get(uid, now) for uid in unplaced}

@@ -145,7 +145,7 @@ def artifacts(message: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
 
 
 def _left(run: RunState) -> dict[str, dict[str, Any]] | None:
-    """Return the files that the failed rank and rank 0, which may just have lost it, copied out."""
+    """Return the files copied out by the failed rank and by rank 0, which may have lost a peer."""
     of_rank_0 = run.replicas[0].exits if 0 in run.replicas else []
     broken = [] if run.cause is None else [run.cause.exit]
     listed = [artifacts(each.report) or {} for each in (*of_rank_0, *broken)]

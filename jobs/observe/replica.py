@@ -109,7 +109,7 @@ class Replica:
         return None
 
     def was_deleted(self, at: datetime) -> bool:
-        """Return whether the deletion of the replica's pod began before `at`, in whole seconds."""
+        """Return whether the pod's deletion began before `at`, compared in whole seconds."""
         if not self.is_deleted:
             return False
         metadata = self.pod["metadata"]

@@ -40,7 +40,7 @@ _MOST_ENTRIES = 5000
 _FIELDS = {"time", "kind", "about", "text"}
 Kind = Literal["condition", "container", "failure", "event", "warning", "end"]
 Entry = dict[str, str]
-"""A timeline entry: `time` (RFC 3339, UTC, the cluster's), `kind`, `about` (an object), `text`."""
+"""An entry: `time` (RFC 3339, UTC, by the cluster's clock), `kind`, `about` (an object), `text`."""
 
 
 @dataclass
@@ -61,7 +61,7 @@ class Log:
         return False
 
     def lines(self, tail: int | None = None) -> Iterator[Line]:
-        """Yield the log's complete lines, only from its last `tail` bytes if `tail` is set."""
+        """Yield the log's complete lines, or those in its last `tail` bytes; none if unreadable."""
         with suppress(OSError), self.path.open("rb") as file:
             if tail is not None:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - tail))

@@ -41,7 +41,7 @@ _START_SECONDS = 120.0
 
 
 class Ledger(JobApi):
-    """One run's ledger, which `up` creates and the waiter writes, and its waiter."""
+    """One run's ledger, which `up` creates and the waiter writes; also manages the waiter."""
 
     @property
     def own(self) -> str:

@@ -111,7 +111,7 @@ class PyTorchJobHandler(Handler):
         job = f"{api.namespace}/{api.name}"
         if _trains(self._changes(state, inputs, context)):
             validate_admission(inputs)
-            raise RuntimeError(f"PyTorchJob {job} is no longer refused: run `make up` again")
+            raise RuntimeError(f"PyTorchJob {job} is no longer refused: run the same command again")
         submissions = [Submission.from_inputs(each) for each in (state, inputs)]
         before, now = map(manifest, submissions)
         try:

@@ -119,7 +119,7 @@ class LocalProcess:
         }
 
     def _message(self) -> str:
-        """Return the process's termination message, which lists the files that rank 0 wrote."""
+        """Return the process's termination message; rank 0's also lists the files that it wrote."""
         message = read(self.root / "termination-log")
         paths = sort(Path(f"{self.root}{OUTPUT_DIR}"))[0] if self.number == 0 else {}
         files = {

@@ -66,7 +66,7 @@ RANKS = click.Option(["--ranks"], type=click.IntRange(min=1), help="Number of pr
 BUILD = click.Option(["--build"], is_flag=True, help="Build the job's image from a Dockerfile.")
 KEEP = _text(["--keep"], help="Copy the jobs' files into this directory first.")
 DETACH = click.Option(["--detach"], is_flag=True, help="Return once the ranks are running.")
-RANK = click.Option(["--rank"], type=click.IntRange(min=0), help="Number of the rank.")
+RANK = click.Option(["--rank"], type=click.IntRange(min=0), help="Only the rank with this number.")
 FOLLOW = click.Option(["--follow"], type=click.Choice("01"), default="1", help="Follow the output.")
 FORMAT = click.Option(["--format"], type=click.Choice(["text", "json"]), default="text")
 TO = _text(["--to"], help="Path to write to; by default outputs/JOB/RUN or report.html.")

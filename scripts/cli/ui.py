@@ -19,7 +19,7 @@ _PAUSE_SECONDS = 0.5
 
 
 def show(stack: str, job: str, port: int) -> int:
-    """Print where runs are tracked, and forward `port` to a server in the cluster; return 0."""
+    """Print where runs are tracked; forward `port` if that is a server in the cluster; return 0."""
     settings = _settings(stack)
     state = read_state(stack, secrets=settings.is_installed)
     if job:

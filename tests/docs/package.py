@@ -27,7 +27,7 @@ _TEXT = {"type": "string"}
 _TYPE = "slipway:index:"
 _CAPITALS = {"aks": "Aks", "azure-stack": "AzureStack"}
 _ABOUT = (
-    "Trains PyTorch jobs on a new or existing cluster, as the file of a Slipway stack declares. "
+    "Trains PyTorch jobs on a new or existing cluster. The inputs are those of a stack's file. "
     "Paths are relative to the program's folder."
 )
 _OUTPUTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {

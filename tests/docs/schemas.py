@@ -70,7 +70,7 @@ def stack() -> str:
             "enum": [*RELEASES],
         },
         "slipway:exec": {
-            "description": "True permits `make shell` and `make stacks` to run commands in pods.",
+            "description": "True lets `make shell` and `make stacks` run commands in jobs' pods.",
             "type": "boolean",
         },
         "slipway:prices": {"description": "A file with your own prices.", "type": "string"},
@@ -108,7 +108,7 @@ def settings(*, as_text: bool = True) -> tuple[dict[str, Any], dict[str, Any]]:
     outputs = _define("outputs", KeptOutputs, definitions, as_text=as_text)
     outputs["description"] = "Storage for files from jobs without `outputs`."
     tracking = _define("tracking", Tracking, definitions, as_text=as_text)
-    tracking["description"] = "The server or files that track runs; by default, there are none."
+    tracking["description"] = "Where runs are tracked: on a server or in files; by default nowhere."
     notify = _define("notify", Notify, definitions, as_text=as_text)
     notify["description"] = "A webhook that is called when a run ends."
     return definitions, name

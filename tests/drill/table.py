@@ -143,7 +143,11 @@ class Drill:
             faults.volume_emptied(place)
         seen.faults += self._judged(row, place, seen)
         self._heal(seen)
-        self.runs.destroy(name)
+        try:
+            self.runs.destroy(name)
+        except Exception as error:  # noqa: BLE001 - as above; perhaps it never began
+            seen.faults.append(f"it can't be removed: {error}")
+            self.jobs.remove(name)
         return seen
 
     def _bring(self, row: Row, place: Place, seen: Outcome) -> None:

@@ -74,7 +74,8 @@ def due(step: int) -> bool:
     """Return whether to call `save` now, after `step` steps.
 
     If the interval is in steps, the result is the same on all ranks; if it is in seconds, only rank
-    0 gets True. After SIGTERM, rank 0 gets True, other ranks get False, and `save` then exits.
+    0 gets True. After SIGTERM, rank 0 gets True, other ranks get False; `save` then exits the
+    program.
     """
     if (store := _store()) is None:
         return False

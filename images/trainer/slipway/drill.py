@@ -1,4 +1,4 @@
-"""Kill a rank's program once, at the step set in the job's `drill`, to test that it recovers."""
+"""Kill a rank's program once, at the step set in the job's `drill`, to test the recovery."""
 
 import os
 import signal

@@ -1747,7 +1747,7 @@ class AksRegistryArgs:
 class AksSpotArgsDict(TypedDict):
     eviction_policy: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
-    Delete or deallocate an evicted node. A deallocated node still counts against the quota, and its disk is billed.
+    Delete an evicted node, or deallocate it. A deallocated node still counts against the quota, and its disk is billed.
 
     One of `Delete`, `Deallocate`.
     """
@@ -1769,7 +1769,7 @@ class AksSpotArgs:
                  fallback: pulumi.Input[Optional['AksFallbackArgs']] = None,
                  max_price: pulumi.Input[Optional[_builtins.float]] = None):
         """
-        :param pulumi.Input[_builtins.str] eviction_policy: Delete or deallocate an evicted node. A deallocated node still counts against the quota, and its disk is billed.
+        :param pulumi.Input[_builtins.str] eviction_policy: Delete an evicted node, or deallocate it. A deallocated node still counts against the quota, and its disk is billed.
                
                One of `Delete`, `Deallocate`.
         :param pulumi.Input['AksFallbackArgs'] fallback: Regular nodes for jobs if no spot node is available; if not set, the jobs wait.
@@ -1788,7 +1788,7 @@ class AksSpotArgs:
     @pulumi.getter(name="evictionPolicy")
     def eviction_policy(self) -> pulumi.Input[Optional[_builtins.str]]:
         """
-        Delete or deallocate an evicted node. A deallocated node still counts against the quota, and its disk is billed.
+        Delete an evicted node, or deallocate it. A deallocated node still counts against the quota, and its disk is billed.
 
         One of `Delete`, `Deallocate`.
         """
@@ -6188,7 +6188,7 @@ class KindClusterArgsDict(TypedDict):
     """
     Number of control plane nodes.
 
-    It takes 1, 3, 5, 7 or 9; an even number of nodes tolerates as many failures as one node less (https://etcd.io/docs/v3.6/faq/).
+    It takes 1, 3, 5, 7 or 9: an even number of nodes tolerates no more failures than one node fewer (https://etcd.io/docs/v3.6/faq/).
 
     One of `1`, `3`, `5`, `7`, `9`.
     """
@@ -6238,7 +6238,7 @@ class KindClusterArgs:
         :param pulumi.Input[_builtins.bool] adopt: Use an existing cluster with this name. It is never deleted.
         :param pulumi.Input[_builtins.int] control_planes: Number of control plane nodes.
                
-               It takes 1, 3, 5, 7 or 9; an even number of nodes tolerates as many failures as one node less (https://etcd.io/docs/v3.6/faq/).
+               It takes 1, 3, 5, 7 or 9: an even number of nodes tolerates no more failures than one node fewer (https://etcd.io/docs/v3.6/faq/).
                
                One of `1`, `3`, `5`, `7`, `9`.
         :param pulumi.Input[_builtins.str] image: Image for the nodes, which determines the Kubernetes version; by default kind's default image.
@@ -6300,7 +6300,7 @@ class KindClusterArgs:
         """
         Number of control plane nodes.
 
-        It takes 1, 3, 5, 7 or 9; an even number of nodes tolerates as many failures as one node less (https://etcd.io/docs/v3.6/faq/).
+        It takes 1, 3, 5, 7 or 9: an even number of nodes tolerates no more failures than one node fewer (https://etcd.io/docs/v3.6/faq/).
 
         One of `1`, `3`, `5`, `7`, `9`.
         """
@@ -8030,7 +8030,7 @@ class OutputsArgs:
 
 class TrackingArgsDict(TypedDict):
     """
-    The server or files that track runs; by default, there are none.
+    Where runs are tracked: on a server or in files; by default nowhere.
     """
     kind: pulumi.Input[_builtins.str]
     """
@@ -8065,7 +8065,7 @@ class TrackingArgs:
                  size: pulumi.Input[Optional[_builtins.str]] = None,
                  url: pulumi.Input[Optional[_builtins.str]] = None):
         """
-        The server or files that track runs; by default, there are none.
+        Where runs are tracked: on a server or in files; by default nowhere.
 
         :param pulumi.Input[_builtins.str] kind: MLflow, Weights & Biases, or TensorBoard files among the files that a job keeps.
                

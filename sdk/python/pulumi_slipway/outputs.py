@@ -557,7 +557,7 @@ class ResultFailureDetails(dict):
         :param _builtins.str advice: The recommended next step.
         :param Mapping[str, Mapping[str, Any]] artifacts: The files that were copied out of the pod.
         :param _builtins.str container: The init container, if one failed.
-        :param _builtins.str disruption: The disruption by the cluster that ended the run; a retry may help.
+        :param _builtins.str disruption: The cluster-side disruption that ended the run; a retry may help.
         :param _builtins.str error: The program's own error message.
         :param Sequence[_builtins.str] events: Warnings from Kubernetes.
         :param _builtins.int exit_code: The container's exit code.
@@ -632,7 +632,7 @@ class ResultFailureDetails(dict):
     @pulumi.getter
     def disruption(self) -> Optional[_builtins.str]:
         """
-        The disruption by the cluster that ended the run; a retry may help.
+        The cluster-side disruption that ended the run; a retry may help.
         """
         return pulumi.get(self, "disruption")
 

@@ -34,14 +34,14 @@ class TrainingArgs:
         The set of arguments for constructing a Training resource.
 
         :param pulumi.Input[Union['AksClusterArgs', 'AzureStackClusterArgs', 'EmbeddedClusterArgs', 'KindClusterArgs', 'MinikubeClusterArgs', 'KubeconfigClusterArgs']] cluster: The cluster that jobs train on.
-        :param pulumi.Input[_builtins.bool] exec_: True permits `make shell` and `make stacks` to run commands in pods.
+        :param pulumi.Input[_builtins.bool] exec_: True lets `make shell` and `make stacks` run commands in jobs' pods.
         :param pulumi.Input[Mapping[str, pulumi.Input['JobArgs']]] jobs: The jobs to train, by name: the catalogue's demos, and your own jobs.
         :param pulumi.Input['NotifyArgs'] notify: A webhook that is called when a run ends.
         :param pulumi.Input['OutputsArgs'] outputs: Storage for files from jobs without `outputs`.
         :param pulumi.Input[_builtins.str] prices: A file with your own prices.
         :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] secrets: Secrets, by the keys that `notify` and jobs' `env` name: {config: key}.
         :param pulumi.Input[_builtins.str] torch: The version of torch for jobs that do not set one.
-        :param pulumi.Input['TrackingArgs'] tracking: The server or files that track runs; by default, there are none.
+        :param pulumi.Input['TrackingArgs'] tracking: Where runs are tracked: on a server or in files; by default nowhere.
         """
         pulumi.set(__self__, "cluster", cluster)
         if exec_ is not None:
@@ -77,7 +77,7 @@ class TrainingArgs:
     @pulumi.getter(name="exec")
     def exec_(self) -> pulumi.Input[Optional[_builtins.bool]]:
         """
-        True permits `make shell` and `make stacks` to run commands in pods.
+        True lets `make shell` and `make stacks` run commands in jobs' pods.
         """
         return pulumi.get(self, "exec_")
 
@@ -161,7 +161,7 @@ class TrainingArgs:
     @pulumi.getter
     def tracking(self) -> pulumi.Input[Optional['TrackingArgs']]:
         """
-        The server or files that track runs; by default, there are none.
+        Where runs are tracked: on a server or in files; by default nowhere.
         """
         return pulumi.get(self, "tracking")
 
@@ -187,19 +187,19 @@ class Training(pulumi.ComponentResource):
                  tracking: pulumi.Input[Optional[Union['TrackingArgs', 'TrackingArgsDict']]] = None,
                  __props__=None):
         """
-        Trains PyTorch jobs on a new or existing cluster, as the file of a Slipway stack declares. Paths are relative to the program's folder.
+        Trains PyTorch jobs on a new or existing cluster. The inputs are those of a stack's file. Paths are relative to the program's folder.
 
         :param str resource_name: The name of the resource.
         :param pulumi.ResourceOptions opts: Options for the resource.
         :param pulumi.Input[Union[Union['AksClusterArgs', 'AksClusterArgsDict'], Union['AzureStackClusterArgs', 'AzureStackClusterArgsDict'], Union['EmbeddedClusterArgs', 'EmbeddedClusterArgsDict'], Union['KindClusterArgs', 'KindClusterArgsDict'], Union['MinikubeClusterArgs', 'MinikubeClusterArgsDict'], Union['KubeconfigClusterArgs', 'KubeconfigClusterArgsDict']]] cluster: The cluster that jobs train on.
-        :param pulumi.Input[_builtins.bool] exec_: True permits `make shell` and `make stacks` to run commands in pods.
+        :param pulumi.Input[_builtins.bool] exec_: True lets `make shell` and `make stacks` run commands in jobs' pods.
         :param pulumi.Input[Mapping[str, pulumi.Input[Union['JobArgs', 'JobArgsDict']]]] jobs: The jobs to train, by name: the catalogue's demos, and your own jobs.
         :param pulumi.Input[Union['NotifyArgs', 'NotifyArgsDict']] notify: A webhook that is called when a run ends.
         :param pulumi.Input[Union['OutputsArgs', 'OutputsArgsDict']] outputs: Storage for files from jobs without `outputs`.
         :param pulumi.Input[_builtins.str] prices: A file with your own prices.
         :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] secrets: Secrets, by the keys that `notify` and jobs' `env` name: {config: key}.
         :param pulumi.Input[_builtins.str] torch: The version of torch for jobs that do not set one.
-        :param pulumi.Input[Union['TrackingArgs', 'TrackingArgsDict']] tracking: The server or files that track runs; by default, there are none.
+        :param pulumi.Input[Union['TrackingArgs', 'TrackingArgsDict']] tracking: Where runs are tracked: on a server or in files; by default nowhere.
         """
         ...
     @overload
@@ -208,7 +208,7 @@ class Training(pulumi.ComponentResource):
                  args: TrainingArgs,
                  opts: Optional[pulumi.ResourceOptions] = None):
         """
-        Trains PyTorch jobs on a new or existing cluster, as the file of a Slipway stack declares. Paths are relative to the program's folder.
+        Trains PyTorch jobs on a new or existing cluster. The inputs are those of a stack's file. Paths are relative to the program's folder.
 
         :param str resource_name: The name of the resource.
         :param TrainingArgs args: The arguments to use to populate this resource's properties.

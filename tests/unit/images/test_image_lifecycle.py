@@ -145,7 +145,9 @@ class TestEitherImage:
     def test_files_that_change_during_a_run_are_noticed(self, stack: Stack, context: Path) -> None:
         inputs = stack.inputs()
         (context / "train.py").touch()
-        with pytest.raises(RuntimeError, match="changed during this run; run `make up` again"):
+        with pytest.raises(
+            RuntimeError, match="changed during this run; run the same command again"
+        ):
             stack.of.create(inputs, Listener())
 
 
@@ -174,7 +176,7 @@ def test_the_trainers_image_is_built_before(
     of.create(_inputs(of, context, trainer="localhost/slipway-trainer:1"), Listener())
     assert machine.built[0] == "localhost/slipway-trainer:1"
     assert len(machine.built) == 2
-    with pytest.raises(RuntimeError, match="changed during this run; run `make up` again"):
+    with pytest.raises(RuntimeError, match="changed during this run; run the same command again"):
         of.create(_inputs(of, context, trainer="localhost/slipway-trainer:0"), Listener())
 
 

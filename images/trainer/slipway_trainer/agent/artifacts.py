@@ -35,7 +35,7 @@ STALL_SECONDS = 60.0
 LIST = "artifacts.json"
 SUCCEEDED, _ENDED = "succeeded", ".slipway-ended"
 _CHUNK_BYTES = 8 * 2**20
-_COPIED = f"links to folders, {LIST}, unreadable files and names not in plain UTF-8 are skipped"
+_COPIED = f"skipped are {LIST}, links to folders, and files that can't be read or named in UTF-8"
 _DUMP = "\n\nDebug source:"
 
 

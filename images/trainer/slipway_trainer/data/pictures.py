@@ -36,7 +36,8 @@ class Pictures(Data):
     """The training or test images in a directory, for training on one device.
 
     Args:
-        directory: A directory as described for this module, or one that contains only that.
+        directory: A directory as described for this module, or one that contains only such a
+            directory.
         train: True for training images, False for test images.
         limit: The maximum number of images, taken evenly from all classes.
         size: Pixels per side: the shorter side is resized to this, then the center is cropped.

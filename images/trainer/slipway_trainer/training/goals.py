@@ -1,4 +1,4 @@
-"""Goals for a run. All ranks reach a goal at once, since they get the same validation results."""
+"""Goals for a run. All ranks reach a goal together, as they get the same validation results."""
 
 import math
 import sys

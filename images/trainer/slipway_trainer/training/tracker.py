@@ -107,7 +107,7 @@ class Tracker:
         self._now.samples += samples
 
     def record_loss(self, value: Any, n: int = 1, log_to_api: bool = False) -> None:
-        """Add `value`, the sum of `n` losses, to the epoch's; also emit it if `log_to_api`."""
+        """Add `value`, the sum of `n` losses; `log_to_api` emits their mean as a `step` event."""
         now = self._now
         now.loss_sum = now.loss_sum + value
         now.loss_count += n

@@ -204,7 +204,7 @@ def test_a_broken_watch_misses_no_change(cluster: Cluster) -> None:
 
 
 def test_the_last_wait_ends_the_watch(cluster: Cluster) -> None:
-    before = threading.active_count()
+    before = {*threading.enumerate()}
     with cluster.served() as api:
         with wait(api, "a") as first, wait(api, "b") as second:
             until(lambda: second.lists and cluster.open)
@@ -212,7 +212,7 @@ def test_the_last_wait_ends_the_watch(cluster: Cluster) -> None:
         with wait(api, "a") as again:
             until(lambda: again.lists and cluster.open)
         assert first.errors == second.errors == again.errors == []
-    until(lambda: threading.active_count() <= before)
+    until(lambda: {*threading.enumerate()} <= before)
 
 
 def test_a_wait_does_not_see_a_listing_made_before_it(cluster: Cluster) -> None:

@@ -55,7 +55,7 @@ class Tracking:
             return None
 
     def end(self, code: int, message: dict[str, Any]) -> dict[str, Any]:
-        """Make the process send the remaining events and exit; add the run's URL to `message`."""
+        """Make the process send the rest and exit; return `message` with the run's URL, if any."""
         # SIGKILL follows a SIGTERM, and the program's files must still be copied.
         seconds = 2.0 if code == EXIT_TERMINATED else _SECONDS
         limit = seconds + 2.0

@@ -86,7 +86,7 @@ def cap_of(config: Mapping[str, Any], most: float) -> Cap:
     if not 0 < cap.seconds < math.inf:
         raise CommandError(
             f"--max-cost {most:g} is not finite, or does not cover `down`, which may take "
-            f"{DOWN_SECONDS / 60:g} minutes at {table.currency} {hourly:.3f} an hour; set another limit"
+            f"{DOWN_SECONDS / 60:g} minutes at {table.currency} {hourly:.3f} an hour"
         )
     return cap
 

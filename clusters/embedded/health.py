@@ -94,7 +94,7 @@ def _rollout_problem(layout: Layout) -> str | None:
     if status.get("observedGeneration") != deployment["metadata"]["generation"]:
         return "the latest change to its Deployment has not been processed yet"
     if status.get("updatedReplicas") != deployment["spec"]["replicas"]:
-        return "its Deployment is still replacing the previous pod"
+        return "its Deployment has not created a pod from its current template yet"
     return None
 
 

@@ -24,7 +24,7 @@ torch.manual_seed(1)
 model = DistributedDataParallel(torch.nn.Linear(1, 1))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 state = slipway.latest()
-done = 0
+done, loss = 0, torch.zeros(())  # an attempt that resumes from the last step makes none
 if state is not None:
     done = state["step"]
     model.load_state_dict(state["model"])

@@ -71,7 +71,7 @@ def fetch(stack: str, job: str, to: str = "", run: str | None = None) -> int:
         raise CommandError(
             f"No files from {job}'s last run were kept. The job's program must write them to "
             "SLIPWAY_OUTPUT_DIR (docs/files.md), or the job's `keep` must list them "
-            "(docs/start.md#keep-what-it-writes). If either is the case, its log says why nothing was kept. "
+            "(docs/start.md#keep-what-it-writes). If so, its log says why nothing was kept. "
             f"`make rerun JOB={job} STACK={stack}` trains the job again."
             f"{'' if result.succeeded else other}"
         )

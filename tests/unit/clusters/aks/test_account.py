@@ -84,9 +84,7 @@ def somebody(answers: dict[str, Any]) -> None:
 FAMILY, SPOT, LIMIT = "Standard NCASv3_T4 Family", "lowPriorityCores", "gpu.maxNodes"
 FALLING_BACK: dict[str, Any] = {"gpu": {"spot": {"fallback": {}}}}
 ANOTHER = {"gpu": {"spot": {"fallback": {"size": "Standard_NC8as_T4_v3"}}}}
-ELSEWHERE = (
-    '"westeurop" is not among those in `az account list-locations`. Did you mean westeurope?'
-)
+ELSEWHERE = '"westeurop" is not listed by `az account list-locations`. Did you mean westeurope?'
 UNREGISTERED = "has the resource provider Microsoft.Storage in the state NotRegistered; run `az "
 RESTRICTED = "is not available in westeurope: NotAvailableForSubscription"
 QUOTA = f"allows 8 vCPUs of {FAMILY}, but the quota in westeurope is "

@@ -127,7 +127,7 @@ def test_late_nodes_are_waited_for(cluster: FakeApi, monkeypatch: pytest.MonkeyP
 def test_a_node_with_fewer_gpus_than_it_should_have_is_warned_of(cluster: FakeApi) -> None:
     shown = Row()
     assert cuda(cluster, shown, pool=facts(replace(POOL, per_node=4)))["gpus"] == 1
-    assert shown.warnings == ["node gpu-1: only 1 of 4 x nvidia.com/gpu allocatable"]
+    assert shown.warnings == ["node gpu-1: only 1 of 4 x nvidia.com/gpu can be allocated"]
 
 
 def test_ctrl_c_ends_the_wait_at_once(cluster: FakeApi) -> None:

@@ -1,6 +1,6 @@
 """Wait for a Deployment. Pulumi's own wait would end while the updated pods are still failing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -30,11 +30,9 @@ class Rollout:
     def probe(self) -> None:
         """Raise `NotYet` unless the pods are ready, or the same errors as `core.kube.ask`."""
         deployment = self._read()
-        replicas, status = deployment["spec"]["replicas"], deployment["status"]
-        ready = status.get("readyReplicas", 0)
-        is_new = status.get("observedGeneration", 0) >= deployment["metadata"]["generation"]
-        is_up = status.get("updatedReplicas", 0) == ready == replicas if self.own else ready > 0
-        if not (is_new and is_up):
+        replicas, ready = deployment["spec"]["replicas"], _status(deployment, "readyReplicas")
+        is_updated = is_of_current_template(deployment) and ready == replicas
+        if not (is_updated if self.own else _is_observed(deployment) and ready > 0):
             raise NotYet(f"{ready} of {replicas} pods in Deployment {self} are ready")
 
     def explain(self) -> str:
@@ -81,6 +79,21 @@ class Rollout:
         except REQUEST_ERRORS:
             return []  # A container that never ran has no log; its state gives the reason.
         return text.decode(errors="replace").splitlines()
+
+
+def is_of_current_template(deployment: Mapping[str, Any]) -> bool:
+    """Return whether a Deployment has replaced all pods of earlier templates, ready or not."""
+    is_complete = _status(deployment, "updatedReplicas") == deployment["spec"]["replicas"]
+    return _is_observed(deployment) and is_complete
+
+
+def _is_observed(deployment: Mapping[str, Any]) -> bool:
+    generation: int = deployment["metadata"]["generation"]
+    return _status(deployment, "observedGeneration") >= generation
+
+
+def _status(deployment: Mapping[str, Any], name: str) -> int:
+    return int(deployment.get("status", {}).get(name, 0))
 
 
 @contextmanager

@@ -2,16 +2,16 @@
 
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 
 from kubernetes import client
 
 from clusters.embedded import components, host, images, network, pki, supervisor
 from clusters.embedded.layout import API_LIMIT, DNS_DOMAIN, DNS_SERVICE, Layout
 from core import kube
-from core.manifests import unready
+from core.manifests import Manifest, unready
 from core.problem import Problem
 from core.process import CommandFailed, run
+from core.rollout import is_of_current_template
 from core.toolchain import ToolMissing
 
 _SECOND_LOOK_SECONDS = 2
@@ -70,9 +70,12 @@ def lookup(layout: Layout, name: str) -> str:
     return run(*inside, "--", "getent", "-s", "dns", "hosts", name)
 
 
-def dns_problem(layout: Layout) -> str | None:
+def dns_problem(api: client.ApiClient, layout: Layout) -> str | None:
     """Return why the cluster's DNS can't resolve names, or is being updated; None if neither."""
-    if reason := attempt(partial(_rollout_problem, layout)):
+    # A pod of the previous template responds until its Deployment's controller stops it.
+    path = "/apis/apps/v1/namespaces/kube-system/deployments/coredns"
+    request = kube.Request("GET", path)
+    if reason := attempt(lambda: _outdated(kube.ask(api, request, limit=API_LIMIT))):
         return reason
     try:
         lookup(layout, _DNS_NAME)
@@ -83,19 +86,10 @@ def dns_problem(layout: Layout) -> str | None:
     return None
 
 
-def _rollout_problem(layout: Layout) -> str | None:
-    """Return why coredns does not match its Deployment's current template, or None if it does.
-
-    A pod of the previous template responds until the Deployment's controller stops it.
-    """
-    path = "/apis/apps/v1/namespaces/kube-system/deployments/coredns"
-    deployment = kube.ask(connect(layout), kube.Request("GET", path), limit=API_LIMIT)
-    status = deployment.get("status", {})
-    if status.get("observedGeneration") != deployment["metadata"]["generation"]:
-        return "the latest change to its Deployment has not been processed yet"
-    if status.get("updatedReplicas") != deployment["spec"]["replicas"]:
-        return "its Deployment has not created a pod from its current template yet"
-    return None
+def _outdated(coredns: Manifest) -> str | None:
+    if is_of_current_template(coredns):
+        return None
+    return "its Deployment has not created a pod from its current template yet"
 
 
 def _problems(layout: Layout) -> Iterator[Problem]:
@@ -130,5 +124,5 @@ def _problems_at_work(layout: Layout) -> Iterator[Problem]:
             yield Problem("images", f"{name} is missing")
     except CommandFailed as error:
         yield Problem("containerd", str(error))
-    if reason := dns_problem(layout):
+    if reason := dns_problem(connection, layout):
         yield Problem("coredns", reason)

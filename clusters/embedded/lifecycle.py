@@ -62,8 +62,8 @@ def bring_up(layout: Layout, report: Callable[[str], None]) -> None:
             if loaded := images.ensure(layout):
                 reached(f"images are loaded: {', '.join(loaded)}")
             clients.result()
-        pods = layout.logs / "pods"
-        _until_well(lambda: health.dns_problem(layout), what="coredns to respond", log=pods)
+        api, pods = health.connect(layout), layout.logs / "pods"
+        _until_well(lambda: health.dns_problem(api, layout), what="coredns to respond", log=pods)
         reached("coredns is responding")
         # A part may have failed again since. The API server also reports a node's old condition
         # until its kubelet reports, which it probably has by now.

@@ -36,9 +36,6 @@ _STAND_IN = Path(__file__).with_name("stand_in.yaml")
 _SERVER_BUSY = frozenset({429, 500, 502, 503, 504})
 
 
-_LOCK = threading.Lock()
-
-
 @dataclass
 class _Listing:
     """All objects of a kind, which every wait of this process needs from time to time."""
@@ -205,8 +202,7 @@ class JobApi:
         return f"{self._jobs}/{self.name}" if pod is None else f"{self._pods}/{pod}"
 
     def _listed(self, path: str, seconds: float) -> list[Object]:
-        with _LOCK:
-            listing = _LISTINGS.setdefault((self.client.configuration.host, path), _Listing())
+        listing = _LISTINGS.setdefault((self.client.configuration.host, path), _Listing())
         asked = time.monotonic()
         with listing.lock:
             # While the API server is not responding, the retries of one wait do for all.

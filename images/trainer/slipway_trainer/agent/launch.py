@@ -124,7 +124,7 @@ def _resume(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]
     if (directory := os.environ.get("SLIPWAY_CHECKPOINT_DIR")) is None:
         return _run(processes, program)
     url = os.environ.get("SLIPWAY_CHECKPOINT_URL")
-    parent, _, own = (f"file://{directory}" if url is None else url).rpartition("/")
+    parent, own = _checkpoint_folder(directory)
     saved = None if url is None else Mirror(Path(directory), url)
     try:
         if own_rank() == 0:
@@ -154,14 +154,19 @@ def _remove_checkpoints(code: int, message: dict[str, Any]) -> None:
     directory = os.environ.get("SLIPWAY_CHECKPOINT_DIR")
     if directory is None or code != 0 or message.get("rank", own_rank()) != 0:
         return
-    url = os.environ.get("SLIPWAY_CHECKPOINT_URL", f"file://{directory}")
-    parent, _, own = url.rpartition("/")
+    parent, own = _checkpoint_folder(directory)
     try:
         if _BEFORE in os.environ:
             artifacts.write(f"{parent}/{_ENDED}", os.environ["SLIPWAY_RUN_ID"])
         artifacts.remove_folders(parent, lambda name: name == own)
     except Exception as error:  # noqa: BLE001 - each store raises its own errors
         _failed(f"the checkpoints in {parent} could not be removed", error)
+
+
+def _checkpoint_folder(directory: str) -> tuple[str, str]:
+    """Return the URL of the folder with all checkpoints of the job, and this program's folder."""
+    parent, _, own = os.environ.get("SLIPWAY_CHECKPOINT_URL", f"file://{directory}").rpartition("/")
+    return parent, own
 
 
 def _failed(what: str, error: Exception) -> str:

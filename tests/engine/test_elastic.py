@@ -36,9 +36,10 @@ def declared() -> dict[str, Any]:
     }
 
 
-@pytest.fixture(scope="module")
-def undisturbed(module_stack: JobStack, jobs: Jobs, declared: dict[str, Any]) -> dict[str, Any]:
-    """What the job comes to when nothing is lost."""
+@pytest.mark.long
+def test_undisturbed_every_sample_is_seen_and_the_accuracy_reached(
+    module_stack: JobStack, jobs: Jobs, declared: dict[str, Any]
+) -> None:
     module_stack.train(WHOLE, **declared)
     events = jobs.events(WHOLE)
     assert_every_sample_counted_once(events)
@@ -46,16 +47,9 @@ def undisturbed(module_stack: JobStack, jobs: Jobs, declared: dict[str, Any]) ->
     worlds = [event for event in events if event["event"] == "world"]
     assert worlds
     assert {world["lost"] for world in worlds} == {0}
-    result: dict[str, Any] = module_stack.output(WHOLE)
-    return result
-
-
-@pytest.mark.long
-def test_undisturbed_every_sample_is_seen_and_the_accuracy_reached(
-    undisturbed: dict[str, Any],
-) -> None:
-    assert undisturbed["accuracy"] >= 0.9
-    assert undisturbed["samples_seen"] == SAMPLES
+    result = module_stack.output(WHOLE)
+    assert result["accuracy"] >= 0.9
+    assert result["samples_seen"] == SAMPLES
 
 
 def delete(jobs: Jobs, pod: dict[str, Any]) -> None:

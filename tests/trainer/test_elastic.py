@@ -49,13 +49,9 @@ def test_three_workers_share_an_epoch(undisturbed: Outcome) -> None:
     "blow",
     [
         pytest.param(Blow(0, _AT_40_PERCENT, replace=0), id="the host, replaced"),
-        pytest.param(Blow(1, _AT_40_PERCENT), id="another, not replaced", marks=pytest.mark.long),
-        pytest.param(
-            Blow(2, _AT_40_PERCENT, signal.SIGTERM), id="by SIGTERM", marks=pytest.mark.long
-        ),
-        pytest.param(
-            Blow(0, _AT_40_PERCENT, signal.SIGSTOP), id="stands still", marks=pytest.mark.long
-        ),
+        pytest.param(Blow(1, _AT_40_PERCENT), id="another, not replaced"),
+        pytest.param(Blow(2, _AT_40_PERCENT, signal.SIGTERM), id="by SIGTERM"),
+        pytest.param(Blow(0, _AT_40_PERCENT, signal.SIGSTOP), id="stands still"),
     ],
 )
 @pytest.mark.long

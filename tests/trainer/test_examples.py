@@ -115,7 +115,7 @@ def test_the_worker_of_rank_0_saves_the_model(undisturbed: Workers) -> None:
     assert models == [undisturbed.directory / f"outputs-{worker}.0/model.pt"]
 
 
-@pytest.mark.parametrize("lost", [0, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("lost", [0, 1])
 @pytest.mark.long
 def test_when_one_is_killed_the_other_trains_on_every_sample_once(
     image: Opened, tmp_path: Path, undisturbed: Workers, lost: int

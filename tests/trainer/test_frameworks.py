@@ -85,7 +85,7 @@ def _run(
 
 @pytest.mark.parametrize(
     ("framework", "launcher"),
-    [pytest.param("lightning", (), marks=pytest.mark.long), ("accelerate", _LAUNCHER)],
+    [("lightning", ()), ("accelerate", _LAUNCHER)],
 )
 @pytest.mark.long
 def test_each_pod_is_a_rank_of_its_own(

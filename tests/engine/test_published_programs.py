@@ -19,9 +19,8 @@ from tests.engine.stack import UP_SECONDS, LiveStack
 
 _STRANGERS = CHECKOUT / "tests/strangers"
 _ELASTICDL = CHECKOUT / "examples/elasticdl/README.md"
-_FROZEN = ("names", "vision", "hydra-cfg", "accel", "package")
-_COMMON = ("hogwild", "resnet-dummy")
-_NAMES = (*_FROZEN, *_COMMON, "hosts", "spawn", "cifar")
+_FROZEN = ("hydra-cfg", "accel", "package")
+_NAMES = (*_FROZEN, "hogwild", "hosts", "spawn", "cifar")
 DEMO = "pytorch-dist-mnist-gloo-demo"
 
 pytestmark = pytest.mark.long
@@ -59,7 +58,7 @@ def _log(stack: LiveStack, job: str, rank: int) -> str:
     return stack.run(f"make logs JOB={job} RANK={rank} FOLLOW=0").output
 
 
-@pytest.mark.parametrize("name", [*_FROZEN, *_COMMON])
+@pytest.mark.parametrize("name", [*_FROZEN, "hogwild"])
 def test_a_program_runs_as_it_is_with_its_numbers_and_files_kept(
     trained: LiveStack, name: str
 ) -> None:

@@ -52,7 +52,7 @@ class Local:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["names", "hosts", "spawn"])
+@pytest.mark.parametrize("name", ["hosts", "spawn"])
 def test_a_published_program_passes_its_gates_without_a_cluster(local: Local, name: str) -> None:
     """Its entry is the one that `engine/test_published_programs.py` trains in a cluster."""
     entry = yaml.safe_load((CHECKOUT / f"tests/strangers/{name}.entry.yaml").read_text())

@@ -4,28 +4,22 @@ import base64
 import os
 import secrets
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from core.paths import cache_dir
 from tests.trainer import listening
+from tests.trainer.stores import BUCKET
 
 _PACKAGE = "azurite@3.37.0"
 _ACCOUNT = "slipway"
 _INSTALL_LIMIT_SECONDS = 300
 _LISTENS = r"successfully listen\S* \S+ (http://\S+)"
-
-
-@dataclass(frozen=True)
-class Storage:
-    """An account of the emulator, made for one test run."""
-
-    connection_string: str
-    process: subprocess.Popen[bytes]
+_MAKE_CONTAINER = "import fsspec, sys; fsspec.filesystem('abfs').mkdir(sys.argv[1])"
 
 
 def installed() -> Path:
@@ -40,11 +34,7 @@ def installed() -> Path:
     command = ("npm", "install", "--prefix", str(directory), *options, _PACKAGE)
     try:
         said = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            timeout=_INSTALL_LIMIT_SECONDS,
-            check=False,
+            command, capture_output=True, text=True, timeout=_INSTALL_LIMIT_SECONDS, check=False
         )
     except (FileNotFoundError, subprocess.TimeoutExpired) as error:
         text = f"{error}; the test of Azure Blob Storage needs node and npm, install them"
@@ -56,8 +46,8 @@ def installed() -> Path:
 
 
 @contextmanager
-def running(directory: Path) -> Iterator[Storage]:
-    """Run the emulator with its data in memory and its log in `directory`."""
+def running(directory: Path) -> Iterator[dict[str, str]]:
+    """Run the emulator with its container; yield the variables by which a program reaches it."""
     key = base64.b64encode(secrets.token_bytes(32)).decode()
     log = directory / "azurite.log"
     options = ("--blobHost=127.0.0.1", "--blobPort=0", "--inMemoryPersistence", "--silent")
@@ -72,11 +62,13 @@ def running(directory: Path) -> Iterator[Storage]:
         )
     try:
         address = listening.address(process, log, _LISTENS, name="azurite")
-        yield Storage(
-            f"DefaultEndpointsProtocol=http;AccountName={_ACCOUNT};AccountKey={key};"
-            f"BlobEndpoint={address}/{_ACCOUNT};",
-            process,
-        )
+        account = f"DefaultEndpointsProtocol=http;AccountName={_ACCOUNT};AccountKey={key}"
+        variables = {
+            "AZURE_STORAGE_CONNECTION_STRING": f"{account};BlobEndpoint={address}/{_ACCOUNT};"
+        }
+        command = (sys.executable, "-c", _MAKE_CONTAINER, BUCKET)
+        subprocess.run(command, env={**os.environ, **variables}, check=True)
+        yield variables
     finally:
         process.kill()
         process.wait(timeout=10)

@@ -87,6 +87,10 @@ def test_a_program_is_pushed_once_and_a_pod_calls_it_by_the_registrys_name(
     assert _OF.diff(state, inputs, Listener()) == []
     monkeypatch.setattr(Program, "build", lambda *_: pytest.fail("it is made once more"))
     assert _OF.create(inputs, Listener())[1] == outputs
+    target = target_of(inputs["target"])
+    pinned = by_digest(outputs["reference"], outputs["imageDigest"])
+    assert target.digest(pinned) == outputs["imageDigest"]
+    assert target.digest(f"{repository}:0") is None
     _OF.delete(state, Listener())
     assert _OF.read(state, Listener()) == outputs, "what others may run was removed"
 
@@ -115,35 +119,21 @@ def test_a_jobs_own_image_is_pushed_and_called_by_the_registrys_digest(
     assert of.diff({**inputs, **outputs}, inputs, Listener()) == []
 
 
-def test_what_it_has_is_known_by_tag_and_by_digest(registry: RunningRegistry) -> None:
-    outputs = _OF.create(_inputs(registry, "tcp-wait"), Listener())[1]
-    target = target_of(_target(registry))
-    pinned = by_digest(outputs["reference"], outputs["imageDigest"])
-    assert target.digest(pinned) == outputs["imageDigest"]
-    assert target.digest(f"{registry.server}/team/slipway-tcp-wait:0") is None
-    assert target.digest(f"{registry.server}/team/nothing:0") is None
-
-
-def test_a_wrong_login_suggests_docker_login_and_hides_the_password(
-    registry: RunningRegistry, tmp_path: Path
+@pytest.mark.parametrize(
+    ("is_there", "says"),
+    [(True, "access to team/a .*docker .*login {server}"), (False, "no entry for {server}/team")],
+    ids=["wrong", "missing"],
+)
+def test_a_login_that_is_wrong_or_missing_is_reported_without_the_password(
+    registry: RunningRegistry, tmp_path: Path, is_there: bool, says: str
 ) -> None:
-    entry = {"username": USER, "password": "not the one"}
+    entry = {registry.server: {"username": USER, "password": "not the one"}}
     file = tmp_path / "config.json"
-    file.write_text(json.dumps({"auths": {registry.server: entry}}))
+    file.write_text(json.dumps({"auths": entry if is_there else {}}))
     target = target_of(_target(registry, credentials=str(file)))
-    with pytest.raises(
-        TargetError, match=rf"access to team/a .*docker .*login {registry.server}"
-    ) as told:
+    with pytest.raises(TargetError, match=says.format(server=registry.server)) as told:
         target.digest(f"{registry.server}/team/a:1")
     assert "not the one" not in str(told.value)
-
-
-def test_a_missing_login_is_reported(registry: RunningRegistry, tmp_path: Path) -> None:
-    file = tmp_path / "config.json"
-    file.write_text('{"auths": {}}')
-    target = target_of(_target(registry, credentials=str(file)))
-    with pytest.raises(TargetError, match=f"no entry for {registry.server}/team"):
-        target.digest(f"{registry.server}/team/a:1")
 
 
 def test_a_registry_that_is_gone_is_not_up_and_has_lost_nothing(

@@ -94,15 +94,24 @@ class Opened:
         *ranks: Rank,
         args: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
+        more: Mapping[Path, str] | None = None,
     ) -> list[Ended]:
         """Run ranks that all get `args` and `env`; `directory` takes what they leave behind.
 
-        The result lacks a rank that was stopped with SIGSTOP.
+        Args:
+            directory: Mounted as /out.
+            ranks: What each of them runs.
+            args: Come before each rank's own.
+            env: Variables besides those of a pod.
+            more: What else is mounted.
+
+        Returns:
+            How each ended, but for those that were stopped with SIGSTOP.
         """
         directory.chmod(0o777)
         plan = [asdict(rank) | {"args": [*args, *rank.args]} for rank in ranks]
         (directory / "plan.json").write_text(json.dumps(plan))
-        mounts = {directory: "/out", **RUNNERS}
+        mounts = {directory: "/out", **RUNNERS, **(more or {})}
         variables = [f"{name}={value}" for name, value in (env or {}).items()]
         self.run("env", *variables, "python3", "/ranks.py", "/out/plan.json", mounts=mounts)
         ends = json.loads((directory / "ends.json").read_text())
@@ -166,7 +175,7 @@ def _ended(directory: Path, number: int, end: Mapping[str, Any] | None) -> Ended
         code=end["code"],
         seconds=end["seconds"],
         signalled=end["signalled"],
-        events=[json.loads(line) for line in lines],
+        events=[json.loads(line) for line in lines if line.startswith("{")],
         errors=errors,
         message=json.loads((directory / f"{number}.termination").read_text() or "{}"),
     )

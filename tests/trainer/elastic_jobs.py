@@ -3,7 +3,7 @@
 import json
 import shutil
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from itertools import pairwise
@@ -79,12 +79,14 @@ class Outcome:
         return max(after - before for before, after in pairwise(times))
 
 
-def run(image: Opened, directory: Path, job: Job) -> Outcome:
-    """Run a job; `directory` takes what its processes leave behind."""
+def run(
+    image: Opened, directory: Path, job: Job, more: Mapping[Path, str] | None = None
+) -> Outcome:
+    """Run a job, with `more` mounted; `directory` takes what its processes leave behind."""
     directory.chmod(0o777)
     shutil.copytree(_SCRIPTS, directory / "scripts")
     (directory / "plan.json").write_text(json.dumps(asdict(job)))
-    mounts = {directory: "/out", **RUNNERS}
+    mounts = {directory: "/out", **RUNNERS, **(more or {})}
     limit = f"LIMIT_SECONDS={_LIMIT_SECONDS}"
     command = ("env", limit, "python3", "/elastic_ranks.py", "/out/plan.json")
     image.run(*command, mounts=mounts, limit=_LIMIT_SECONDS + 30)

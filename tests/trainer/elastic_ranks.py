@@ -34,13 +34,15 @@ class Job:
         self.plan, self.directory = plan, directory
         self.peers = ",".join(f"{plan['host']}:{port}" for port in _free_ports(plan["workers"]))
         self.processes: dict[tuple[int, int], ForkProcess] = {}
-        self.ends: dict[str, Any] = {"codes": {}, "ended": {}, "blows": []}
+        self.ends: dict[str, Any] = {"codes": {}, "blows": []}
 
     def start(self, worker: int) -> None:
         """Start a worker, or its replacement."""
         life = sum(each == worker for each, _ in self.processes)
         path = self.directory / f"{worker}.{life}"
         path.with_suffix(f".{life}.termination").touch()
+        outputs = self.directory / f"outputs-{worker}.{life}"
+        outputs.mkdir()
         self.processes[worker, life] = forks.start(
             self.plan["program"],
             {
@@ -51,7 +53,7 @@ class Job:
                 "SLIPWAY_ELASTIC_INDEX": str(worker),
                 "PET_NNODES": self.plan["nodes"],
                 **self.plan.get("env", {}),
-                "SLIPWAY_OUTPUT_DIR": str(self.directory / f"outputs-{worker}.{life}"),
+                "SLIPWAY_OUTPUT_DIR": str(outputs),
                 "TERMINATION_LOG": str(path.with_suffix(f".{life}.termination")),
             },
             path,
@@ -81,7 +83,6 @@ class Job:
                 left += [(worker, life)] if worker not in stopped else []
             elif f"{worker}.{life}" not in self.ends["codes"]:
                 self.ends["codes"][f"{worker}.{life}"] = code
-                self.ends["ended"][f"{worker}.{life}"] = time.time()
         return left
 
 
@@ -89,7 +90,7 @@ def main(path: Path) -> None:
     """Carry out the plan."""
     plan = json.loads(path.read_text())
     job = Job(plan, path.parent)
-    for worker in plan.get("start", range(plan["workers"])):
+    for worker in range(plan["workers"]):
         job.start(worker)
     blows = list(plan["blows"])
     replacements: list[tuple[float, dict[str, Any]]] = []

@@ -21,10 +21,8 @@ _SCRIPTS = Path(__file__).with_name("scripts")
 _TOGETHER, _APART, _PERHAPS, _NOT_JUDGED = "together", "apart", "perhaps", "not judged"
 _WAYS = {
     "ddp": _TOGETHER,
-    "ddp_without_a_backend": _TOGETHER,
     "accumulated": _TOGETHER,
     "summed_gradients": _TOGETHER,
-    "without_an_optimizer": _TOGETHER,
     "fsdp1": _TOGETHER,
     "fsdp2": _TOGETHER,
     "tensor_parallel": _TOGETHER,
@@ -38,15 +36,12 @@ _WAYS = {
 _FRAMEWORKS = {
     "lightning": _TOGETHER,
     "lightning_without_num_nodes": _APART,
-    "fabric": _TOGETHER,
-    "fabric_without_num_nodes": _APART,
     "accelerate": _TOGETHER,
     "accelerate_without_its_variable": _APART,
     "transformers": _TOGETHER,
-    "transformers_without_its_variable": _APART,
 }
-# FSDP2 trains on CPUs since torch 2.7, and Debian's torch 2.14 lacks RPC.
-_OLD = {name: verdict for name, verdict in _WAYS.items() if name != "fsdp2"} | {"rpc": _NOT_JUDGED}
+# FSDP2 trains on CPUs since torch 2.7.
+_OLD = {name: verdict for name, verdict in _WAYS.items() if name != "fsdp2"}
 _PODS = """
 for rank in 0 1; do
     mkdir /out/$rank

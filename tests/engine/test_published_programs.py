@@ -19,8 +19,8 @@ from tests.engine.stack import UP_SECONDS, LiveStack
 
 _STRANGERS = CHECKOUT / "tests/strangers"
 _ELASTICDL = CHECKOUT / "examples/elasticdl/README.md"
-_FROZEN = ("hydra-cfg", "accel", "package")
-_NAMES = (*_FROZEN, "hogwild", "hosts", "spawn", "cifar")
+_FROZEN = ("accel", "package")
+_NAMES = (*_FROZEN, "hosts", "spawn", "cifar")
 DEMO = "pytorch-dist-mnist-gloo-demo"
 
 pytestmark = pytest.mark.long
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.long
 
 def entries() -> dict[str, Any]:
     """Return the entry of each program: the demo's is imported, but for an image to be built."""
-    files = {name: _STRANGERS / f"{name.replace('-', '_')}.entry.yaml" for name in _NAMES}
+    files = {name: _STRANGERS / f"{name}.entry.yaml" for name in _NAMES}
     found = {name: yaml.safe_load(file.read_text()) for name, file in files.items()}
     (demo,) = documents(str(_STRANGERS / "gloo_demo/job.yaml"))
     name, entry, _ = imported(demo)
@@ -58,7 +58,7 @@ def _log(stack: LiveStack, job: str, rank: int) -> str:
     return stack.run(f"make logs JOB={job} RANK={rank} FOLLOW=0").output
 
 
-@pytest.mark.parametrize("name", [*_FROZEN, "hogwild"])
+@pytest.mark.parametrize("name", _FROZEN)
 def test_a_program_runs_as_it_is_with_its_numbers_and_files_kept(
     trained: LiveStack, name: str
 ) -> None:

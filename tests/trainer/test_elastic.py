@@ -120,23 +120,15 @@ def test_all_of_them_lost_at_once_cost_at_most_one_interval(image: Opened, tmp_p
 
 
 @pytest.mark.long
-def test_below_the_least_number_the_others_wait_for_a_replacement(
+def test_below_the_least_number_the_others_wait_for_a_replacement_and_not_for_ever(
     image: Opened, tmp_path: Path
 ) -> None:
-    job = Job((*MNIST, *_DATA, *_BRIEF), [Blow(2, 10, replace=1)], nodes="3:3")
-    outcome = run(image, tmp_path, job)
-    assert len(outcome.completed) == 3
-    for life in outcome.completed:
-        _is_right(life)
-        assert [world["world_size"] for world in life.of("world")] in ([3], [3, 3])
-
-
-@pytest.mark.long
-def test_below_the_least_number_they_do_not_wait_for_ever(image: Opened, tmp_path: Path) -> None:
-    program = (*MNIST, *_DATA, "--timeout", "0.2")
-    outcome = run(image, tmp_path, Job(program, [Blow(2, 10)], nodes="3:3"))
+    program = (*MNIST, *_DATA, *_BRIEF, "--timeout", "0.5")
+    blows = [Blow(2, 10, replace=1), Blow(2, 45)]
+    outcome = run(image, tmp_path, Job(program, blows, nodes="3:3"))
     for worker in (0, 1):
         life = outcome.lives[worker, 0]
+        assert {world["world_size"] for world in life.of("world")} == {3}
         assert life.code == 1
         assert "a world of at least 3 workers" in life.message["error"]
         assert "2 (127.0.0.1:" in life.message["error"].partition("; not responding:")[2]

@@ -111,7 +111,7 @@ def test_a_killed_training_resumes_bit_for_bit_from_the_last_two_that_are_kept(
     # 3,000 samples, two ranks of 64: 24 steps an epoch, 48 in all.
     names = [path.name.split(".")[0] for path in _checkpoints(trained.directory)]
     assert names == ["step-000000040", "step-000000045"]
-    lines = (trained.directory / "0.out").read_text()
+    lines = (trained.directory / "0.0.out").read_text()
     for path in _checkpoints(trained.directory):
         assert f'"path": "/out/checkpoints/{path.name}"' in lines
         assert sha256(path.read_bytes()).hexdigest()[:16] == path.name.split(".")[1]

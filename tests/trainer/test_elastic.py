@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.trainer.conftest import Opened
-from tests.trainer.elastic_jobs import MNIST, Blow, Job, Life, Outcome, run
+from tests.trainer.conftest import Ended, Opened
+from tests.trainer.elastic_jobs import MNIST, Blow, Job, Outcome, run
 
 _EPOCH, _SAMPLES = 60_000, 12_000
 _DATA = ("--limit-train", str(_SAMPLES))
@@ -25,7 +25,7 @@ def undisturbed(image: Opened, tmp_path_factory: pytest.TempPathFactory) -> Outc
     return run(image, tmp_path_factory.mktemp("undisturbed"), Job(MNIST))
 
 
-def _is_right(life: Life, samples: int = _SAMPLES) -> None:
+def _is_right(life: Ended, samples: int = _SAMPLES) -> None:
     assert life.code == 0, life.errors
     assert life.message["total_samples_seen"] == samples
     for ledger in life.of("ledger"):

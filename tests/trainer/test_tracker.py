@@ -172,7 +172,7 @@ def test_a_profile_shows_the_operators_of_a_few_steps_and_a_goal_may_be_out_of_r
         assert rank.code == 0, rank.errors
         assert rank.message["goal_reached"] is False
         assert "time_to_accuracy_seconds" not in rank.message
-    traces = sorted((tmp_path / "outputs/profile").glob("*.json"))
+    traces = sorted(tmp_path.glob("outputs-*/profile/*.json"))
     assert [trace.name.split(".")[0] for trace in traces] == ["rank0", "rank1"]
     for trace in traces:
         names = [event.get("name") for event in json.loads(trace.read_text())["traceEvents"]]

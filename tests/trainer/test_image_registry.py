@@ -10,15 +10,13 @@ import pytest
 import requests
 
 from core import toolchain
-from images.build.job import JobImageSpec
 from images.build.program import ENTRYPOINTS, Program
-from images.image_lifecycle import JobImageHandler, ProgramHandler
+from images.image_lifecycle import ProgramHandler
 from images.targets.target import TargetError, by_digest, target_of
 from tests.trainer.registry import OTHERS, PASSWORD, USER, RunningRegistry, running
 from tests.unit.images.objects import Listener
 
 _OF = ProgramHandler()
-_TOOLS = toolchain.record()
 _LOOKER = """
 import pathlib, sys
 if "push" in sys.argv:
@@ -36,12 +34,6 @@ elif "images" in sys.argv:
 def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRegistry]:
     with running(tmp_path_factory.mktemp("registry")) as made:
         yield made
-
-
-def link(cache: Path) -> None:
-    """Give a cache of one's own the tools of the usual one."""
-    (cache / "slipway").mkdir(parents=True)
-    (cache / "slipway" / "toolchain.json").symlink_to(_TOOLS)
 
 
 def _target(registry: RunningRegistry, **others: Any) -> dict[str, Any]:
@@ -93,30 +85,6 @@ def test_a_program_is_pushed_once_and_a_pod_calls_it_by_the_registrys_name(
     assert target.digest(f"{repository}:0") is None
     _OF.delete(state, Listener())
     assert _OF.read(state, Listener()) == outputs, "what others may run was removed"
-
-
-def test_a_jobs_own_image_is_pushed_and_called_by_the_registrys_digest(
-    registry: RunningRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    link(tmp_path / "cache")
-    context = tmp_path / "context"
-    context.mkdir()
-    (context / "Dockerfile").write_text("FROM scratch\nCOPY train.py /\n")
-    (context / "train.py").touch()
-    of, job = JobImageHandler(), JobImageSpec("mine", context, "Dockerfile")
-    inputs = {
-        "name": "mine",
-        "context": str(context),
-        "dockerfile": "Dockerfile",
-        "contentHash": job.content_hash,
-        "target": _target(registry),
-    }
-    _, outputs = of.create(inputs, Listener())
-    assert outputs["pinned"].startswith(f"{registry.server}/team/slipway-job-mine@sha256:")
-    digest = outputs["pinned"].rpartition("@")[2]
-    assert _manifest(registry, f"team/slipway-job-mine/manifests/{digest}")["layers"]
-    assert of.diff({**inputs, **outputs}, inputs, Listener()) == []
 
 
 @pytest.mark.parametrize(

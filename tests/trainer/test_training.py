@@ -70,20 +70,3 @@ def test_ranks_with_uneven_shares_train_as_one_with_the_whole_batch(
     assert three[0].message["loss"] == pytest.approx(one.message["loss"], rel=1e-4)
     # One of 1,000 may fall on the other side.
     assert three[0].message["accuracy"] == pytest.approx(one.message["accuracy"], abs=0.0021)
-
-
-@pytest.mark.long
-def test_the_accuracy_does_not_depend_on_how_many_ranks_there_are(
-    image: Opened, tmp_path: Path
-) -> None:
-    """Each rank keeps its batch size, so the learning rate grows with their number."""
-    accuracies = []
-    for size in (1, 4):
-        directory = tmp_path / str(size)
-        directory.mkdir()
-        args = ("--limit-train", "20000", "--epochs", "2")
-        ranks = image.train(directory, *[Rank()] * size, args=args)
-        assert sum(rank.message["samples_seen"] for rank in ranks) == 2 * 20000
-        accuracies.append(ranks[0].message["accuracy"])
-    assert min(accuracies) > 0.95
-    assert max(accuracies) - min(accuracies) <= 0.01

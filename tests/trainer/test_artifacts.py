@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.trainer import azurite, stores
+from tests.trainer import stores
 from tests.trainer.conftest import Opened
 
 # More than one part of an upload.
@@ -152,9 +152,8 @@ def servers(
 ) -> Iterator[Mapping[str, Mapping[str, str]]]:
     """The variables by which a program reaches the store of each scheme."""
     with ExitStack() as stack:
-        others = stack.enter_context(stores.running(tmp_path_factory.mktemp("stores")))
-        azure = stack.enter_context(azurite.running(tmp_path_factory.mktemp("azure")))
-        yield {**others, "abfs": azure}
+        others = stack.enter_context(stores.moto(tmp_path_factory.mktemp("moto")))
+        yield {**others, **stack.enter_context(stores.azurite(tmp_path_factory.mktemp("azure")))}
 
 
 @pytest.fixture(params=["s3", "gs", "abfs"])

@@ -144,18 +144,6 @@ def test_workers_are_lost_no_more_often_than_allowed(image: Opened, tmp_path: Pa
 
 
 @pytest.mark.long
-def test_a_replacement_that_comes_when_all_is_done_ends_well(image: Opened, tmp_path: Path) -> None:
-    data = ("--limit-train", "6000", "--limit-test", "1000")
-    outcome = run(image, tmp_path, Job((*MNIST, *data), [Blow(1, 25, replace=3)]))
-    late = outcome.lives[1, 1]
-    assert late.code == 0, late.errors
-    assert late.message["samples_seen"] == 0
-    assert late.message["rank"] != 0
-    assert late.message["total_samples_seen"] == 6000
-    assert late.message["accuracy"] == outcome.completed[0].message["accuracy"]
-
-
-@pytest.mark.long
 def test_the_goal_stops_all_workers_in_the_same_step(image: Opened, tmp_path: Path) -> None:
     goal = ("--goal", "accuracy=0.8", "--validate-every", "10", "--limit-test", "1000")
     outcome = run(image, tmp_path, Job((*MNIST, *_DATA, *goal)))

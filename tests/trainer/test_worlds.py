@@ -35,7 +35,6 @@ _FRAMEWORKS = {
     "lightning_without_num_nodes": _APART,
     "accelerate": _TOGETHER,
     "accelerate_without_its_variable": _APART,
-    "transformers": _TOGETHER,
 }
 # FSDP2 trains on CPUs since torch 2.7.
 _OLD = {name: verdict for name, verdict in _WAYS.items() if name != "fsdp2"}

@@ -20,7 +20,7 @@ from torch import multiprocessing, nn
 from torch.nn.parallel import DistributedDataParallel
 
 Step = Callable[[], Any]
-_FRAMEWORKS = ("lightning", "accelerate", "transformers")
+_FRAMEWORKS = ("lightning", "accelerate")
 
 
 def train(model: nn.Module, *, between: Step | None = None, after: Step | None = None) -> None:
@@ -184,25 +184,6 @@ def accelerate() -> None:
 def accelerate_without_its_variable() -> None:
     del os.environ["ACCELERATE_USE_CPU"]
     _accelerate()
-
-
-def transformers() -> None:
-    from transformers import Trainer, TrainingArguments  # type: ignore[import-not-found]
-
-    class Model(nn.Module):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.layer = nn.Linear(8, 1)
-
-        def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
-            return {"loss": self.layer(x).square().mean()}
-
-    arguments = TrainingArguments(
-        output_dir=f"/tmp/{os.getpid()}", num_train_epochs=1, report_to=[], save_strategy="no",
-        per_device_train_batch_size=4, disable_tqdm=True, logging_steps=1,
-    )  # fmt: skip
-    rows = [{"x": torch.randn(8)} for _ in range(32)]
-    Trainer(model=Model(), args=arguments, train_dataset=rows).train()
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ minikube is recorded (tests/doubles): what its command reference doesn't have it
 """
 
 import json
-import shutil
 from typing import Any
 
 import pulumi
@@ -173,17 +172,6 @@ def test_a_cluster_that_was_stopped_is_started_and_one_of_an_interrupted_creatio
     assert "removing team, which an interrupted run left behind" in listener.said
 
 
-def test_a_deleted_cluster_is_created_again_with_another_identity(here: Machine) -> None:
-    given = inputs()
-    state = made(given)
-    here.run("minikube", "delete", "--profile=team")
-    assert changes(state, given) == {"cluster": (True, False)}
-    known = MinikubeHandler().preview(state, given, given, Listener())
-    assert (known["kubeconfig"], known["clusterId"]) == (UNKNOWN, UNKNOWN)
-    here.identity("the second")
-    assert MinikubeHandler().update(state, given, Listener())["clusterId"] == "the second"
-
-
 def test_a_profile_of_the_users_under_the_name_of_an_interrupted_creation_is_never_removed(
     here: Machine,
 ) -> None:
@@ -194,6 +182,9 @@ def test_a_profile_of_the_users_under_the_name_of_an_interrupted_creation_is_nev
         made(inputs())
     with pytest.raises(RuntimeError, match=f"to keep it, run: rm -r {directory}$"):
         MinikubeHandler.remove(directory)
+    assert KIND.remains(settings(), "slipway/minikube") == {
+        "minikube clusters": [f"minikube's cluster team: rm -r {directory}"]
+    }
     MinikubeHandler().delete(state, Listener())
     assert list(profiles(here)) == ["team"]
     assert not directory.exists()
@@ -289,17 +280,6 @@ def test_without_minikube_a_preview_warns_and_up_refuses_before_anything_is_made
     ):
         made(given)
     assert here.calls("minikube") == []
-
-
-def test_leftovers_are_listed_only_for_clusters_of_this_stack(here: Machine) -> None:
-    made(inputs())
-    command = f"minikube delete --profile team && rm -r {MinikubeTool({'name': 'team'}).directory}"
-    assert KIND.remains(settings(), "slipway/minikube") == {
-        "minikube clusters": [f"minikube's cluster team: {command}"]
-    }
-    shutil.rmtree(MinikubeTool({"name": "team"}).directory)
-    assert KIND.remains(settings(), "slipway/minikube") == {"minikube clusters": []}
-    assert list(profiles(here)) == ["team"]
 
 
 def test_each_node_has_what_the_settings_give_it_less_what_kubernetes_asks_for() -> None:

@@ -6,11 +6,10 @@ import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.trainer.conftest import Opened, free_port
+from tests.trainer.conftest import Ended, Opened, free_port
 
 _SMALL = ("-m", "slipway_trainer.mnist", "--limit-train", "500", "--limit-test", "200")
 _SECONDS_TO_NOTICE = 60
@@ -30,22 +29,11 @@ dist.all_reduce(torch.ones(1))
 
 
 @dataclass(frozen=True)
-class Ended:
-    """How a pod's container ended.
-
-    `seconds` are since `begun` was written last: at the pods' start, by the program, or by `after`.
-    """
-
-    code: int
-    seconds: float
-    message: dict[str, Any]
-    out: str
-    errors: str
-
-
-@dataclass(frozen=True)
 class Pods:
-    """Pods that start the launcher at the same time; what they leave lies in `directory`."""
+    """Pods that start the launcher at the same time; what they leave lies in `directory`.
+
+    Seconds are since `begun` was written last: at their start, by the program, or by `after`.
+    """
 
     image: Opened
     directory: Path
@@ -88,11 +76,14 @@ class Pods:
 
         code, at = text(f"{pod}.code").split()
         return Ended(
-            int(code),
-            float(at) - float(text("begun")),
-            json.loads(text(f"{pod}.message") or "{}"),
-            text(f"{pod}.out"),
-            text(f"{pod}.err"),
+            code=int(code),
+            seconds=float(at) - float(text("begun")),
+            signalled=None,
+            events=[
+                json.loads(line) for line in text(f"{pod}.out").splitlines() if line.startswith("{")
+            ],
+            errors=text(f"{pod}.err"),
+            message=json.loads(text(f"{pod}.message") or "{}"),
         )
 
 
@@ -111,8 +102,7 @@ def test_two_pods_of_two_processes_are_one_world_of_four(pods: Pods) -> None:
     assert (first.message["rank"], second.message["rank"]) == (0, 2)
     assert first.message["world_size"] == second.message["world_size"] == 4
     assert first.message["samples_seen"] + second.message["samples_seen"] == 500
-    completed = [line for line in second.out.splitlines() if '"event": "completed"' in line]
-    assert sorted(json.loads(line)["rank"] for line in completed) == [2, 3]
+    assert sorted(event["rank"] for event in second.of("completed")) == [2, 3]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +141,7 @@ def test_of_several_processes_the_one_that_failed_is_held(pods: Pods) -> None:
         "tr '\\0' '\\n' < /proc/$child/environ > /out/variables; done; kill $launcher"
     )
     [pod] = pods.run("/out/script.py", before="export SLIPWAY_HOLD=500", after=look)
-    event = json.loads(pod.out.splitlines()[-1])
+    event = pod.events[-1]
     assert (event["event"], event["rank"]) == ("held", 1)
     assert event["terminated"]["exitCode"] == pod.code == 5
     assert "exited with code 5" in pod.message["error"]
@@ -168,7 +158,7 @@ def test_sigterm_ends_every_process_of_the_pod(pods: Pods) -> None:
     [pod] = pods.run(*arguments, after=stop)
     assert pod.code == 128 + signal.SIGTERM
     assert pod.seconds < _SECONDS_TO_NOTICE
-    assert pod.out.count('"event": "terminated"') == 2
+    assert len(pod.of("terminated")) == 2
     assert "was terminated by SIGTERM" in pod.message["error"]
 
 

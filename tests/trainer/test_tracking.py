@@ -12,7 +12,7 @@ import pytest
 
 from core.paths import CHECKOUT, cache_dir
 from jobs.model.places import tracking_variables
-from tests.trainer.conftest import Opened, installed
+from tests.trainer.conftest import Ended, Opened, installed
 
 _MLFLOW = CHECKOUT / "images/tracking/requirements.mlflow.lock"
 _SINKS = Path(__file__).with_name("sinks.lock")
@@ -39,25 +39,11 @@ slipway.finish(accuracy=0.9)
 
 
 @dataclass(frozen=True)
-class Pod:
-    """What a pod left behind, and how it ended."""
-
-    code: int
-    seconds: float
-    events: list[dict[str, Any]]
-    errors: str
-    message: dict[str, Any]
-
-    def of(self, kind: str) -> list[dict[str, Any]]:
-        return [event for event in self.events if event["event"] == kind]
-
-
-@dataclass(frozen=True)
 class Ran:
     """All pods by their names, and all runs of the server by their ids."""
 
     directory: Path
-    pods: Mapping[str, Pod]
+    pods: Mapping[str, Ended]
     runs: Mapping[str, dict[str, Any]]
 
 
@@ -118,14 +104,15 @@ def ran(image: Opened, tmp_path_factory: pytest.TempPathFactory) -> Ran:
     )
 
 
-def _ended(directory: Path, name: str, end: dict[str, Any]) -> Pod:
+def _ended(directory: Path, name: str, end: dict[str, Any]) -> Ended:
     lines = (directory / f"{name}.out").read_text().splitlines()
-    return Pod(
-        end["code"],
-        end["ended"] - end["began"],
-        [json.loads(line) for line in lines if line.startswith("{")],
-        (directory / f"{name}.err").read_text(),
-        json.loads((directory / f"{name}.message").read_text()),
+    return Ended(
+        code=end["code"],
+        seconds=end["ended"] - end["began"],
+        signalled=None,
+        events=[json.loads(line) for line in lines if line.startswith("{")],
+        errors=(directory / f"{name}.err").read_text(),
+        message=json.loads((directory / f"{name}.message").read_text()),
     )
 
 

@@ -87,7 +87,6 @@ def test_no_page_is_wider_than_its_window(tab: Tab, width: int, tmp_path: Path) 
 
 
 def test_what_a_program_prints_does_no_harm(tab: Tab, tmp_path: Path) -> None:
-    """What programs print and users name does no harm in it."""
     harm = "</script><script>document.title='harmed'</script><img src=x onerror=\"alert('harm')\">"
     log = rank_log(0) + line(9, harm) + event(9, "metrics", 0, epoch=1, metrics={harm: 0.5})
     made([log, rank_log(1)], timeline=[made_page.entry(1, "warning", harm, harm)])

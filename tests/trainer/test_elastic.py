@@ -99,10 +99,6 @@ def test_one_of_three_is_enough(image: Opened, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_all_of_them_lost_at_once_cost_at_most_one_interval(image: Opened, tmp_path: Path) -> None:
-    """An elastic job that loses all workers at once loses at most one interval.
-
-    Each sample counts once.
-    """
     blows = [Blow(worker, _AT_40_PERCENT, replace=0.5) for worker in range(3)]
     kept = {"SLIPWAY_CHECKPOINT_DIR": "/out/checkpoints", "SLIPWAY_CHECKPOINT_EVERY": "5 steps"}
     outcome = run(image, tmp_path, Job((*MNIST, *_DATA, *_BRIEF), blows, env=kept))
@@ -250,3 +246,30 @@ def test_a_mistake_on_one_worker_ends_that_one_with_its_traceback(
     for life in outcome.lives.values():
         assert life.code == 0, life.errors
         assert life.of("done")[0]["losses"] == 1
+
+
+@pytest.mark.long
+def test_a_replacement_gets_a_model_of_1_gib(
+    image: Opened, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its weights are equal on both workers, within 12 GiB of memory; prints the seconds."""
+    program, blow = ("/out/scripts/elastic_large.py",), Blow(1, 2, replace=0)
+    env = {"MIB": "1024", "STEPS": "6"}
+    job = Job(program, [blow], workers=2, nodes="2:2", env=env)
+    outcome = run(image, tmp_path, job)
+    stayed, came = outcome.lives[0, 0], outcome.lives[1, 1]
+    assert [stayed.code, came.code] == [0, 0], stayed.errors + came.errors
+    ends = [life.of("done")[0] for life in (stayed, came)]
+    for end in ends:
+        assert end["mib"] == 1024
+        assert (end["losses"], end["counted"]) == (1, 2 * 6)
+    # Each began with others: that they are equal is the hand-over's work.
+    assert ends[0]["weights"] == ends[1]["weights"]
+    [joined] = came.of("world")
+    assert joined["step"] >= 2
+    assert sum(end["peak_gib"] for end in ends) < 12
+    with capsys.disabled():
+        print(  # noqa: T201 - the figures are what it is run for
+            f"\n1 GiB: steps of {[step['seconds'] for step in stayed.of('step')]} s, in the next "
+            f"world after {joined['seconds']} s, at most {[end['peak_gib'] for end in ends]} GiB"
+        )

@@ -16,7 +16,7 @@ _LIMIT = ("--limit", str(_SAMPLES))
 
 
 def test_the_plain_script_trains_in_two_processes(image: Opened, tmp_path: Path) -> None:
-    plain = Rank((*_LIMIT, "--epochs", "2"), program=("/examples/plain.py",))
+    plain = Rank(("--limit", "2000", "--epochs", "2"), program=("/examples/plain.py",))
     ranks = image.train(tmp_path, plain, plain, env={"OMP_NUM_THREADS": "1"}, more=_TRACKED)
     for number, rank in enumerate(ranks):
         assert rank.code == 0, rank.errors

@@ -89,7 +89,6 @@ def test_each_pod_is_a_rank_of_its_own_whose_tracked_numbers_are_the_result(
 def test_the_readmes_two_lines_make_a_plain_lightning_script_a_job(
     image: Opened, tmp_path: Path, packages: Path
 ) -> None:
-    """README's two lines make a plain Lightning script a job with numbers and a kept model."""
     text = (_SCRIPTS / "lightning_plain.py").read_text()
     [taken], [imported, trainer] = readme.difference()
     assert text.count(f"{taken}\n") == 1

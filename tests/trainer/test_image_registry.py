@@ -65,7 +65,6 @@ def _manifest(registry: RunningRegistry, path: str) -> dict[str, Any]:
 def test_a_program_is_pushed_once_and_a_pod_calls_it_by_the_registrys_name(
     registry: RunningRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Images are pushed to a private registry, whose login is in no command line."""
     inputs = _inputs(registry, "tcp-wait")
     _, outputs = _OF.create(inputs, Listener())
     repository, _, tag = outputs["reference"].rpartition(":")

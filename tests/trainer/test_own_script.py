@@ -69,6 +69,7 @@ def ran(image: Opened, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+@pytest.mark.long
 def test_what_it_prints_is_in_its_log_and_what_it_leaves_is_copied_out(ran: Path) -> None:
     listed = json.loads((ran / "copies/artifacts.json").read_text())
     [(name, entry)] = listed.items()
@@ -81,6 +82,7 @@ def test_what_it_prints_is_in_its_log_and_what_it_leaves_is_copied_out(ran: Path
     assert "Accuracy of the network" in (ran / "0/log").read_text()
 
 
+@pytest.mark.long
 def test_the_true_name_of_the_pictures_is_in_its_log_and_its_result(
     image: Opened, ran: Path
 ) -> None:

@@ -22,18 +22,11 @@ for pid in $pids; do wait $pid; done
 """
 
 
-@pytest.mark.parametrize(
-    ("slow", "place"),
-    [
-        (1, "data"),
-        pytest.param(0, "compute", marks=pytest.mark.long),
-        pytest.param(_RANKS, "none", marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("slow", "place"), [(1, "data"), (0, "compute"), (_RANKS, "none")])
 def test_the_rank_that_the_others_wait_for_is_named_with_where_its_time_goes(
     image: Opened, tmp_path: Path, slow: int, place: str
 ) -> None:
-    """The rank that the others wait for is named with where its time goes, and no other."""
     tmp_path.chmod(0o777)
     variables = (f"MASTER_PORT={free_port()}", f"SLOW={slow}", f"IN={place}", f"SECONDS={_SECONDS}")
     image.run("env", *variables, "sh", "-c", _PODS, mounts={tmp_path: "/out", _SCRIPTS: "/scripts"})

@@ -1,18 +1,16 @@
 """The examples in plain torch, tracked and elastic, run as real processes in the image."""
 
 import json
-import signal
 from pathlib import Path
 
 import pytest
 
 from core.paths import CHECKOUT
 from tests.trainer.conftest import Opened, Rank
-from tests.trainer.elastic_jobs import Blow, Job, Outcome, run
+from tests.trainer.elastic_jobs import Job, run
 
 _TRACKED = {CHECKOUT / "examples/tracked": "/examples"}
 _SAMPLES = 6000
-_LIMIT = ("--limit", str(_SAMPLES))
 
 
 def test_the_plain_script_trains_in_two_processes(image: Opened, tmp_path: Path) -> None:
@@ -28,27 +26,12 @@ def test_the_plain_script_trains_in_two_processes(image: Opened, tmp_path: Path)
         }  # fmt: skip
 
 
-def _elastic(image: Opened, directory: Path, *blows: Blow) -> Outcome:
-    """Run two workers of the elastic script."""
-    program = ("/examples/tracked_elastic.py", *_LIMIT, "--epochs", "1")
-    env = {"SLIPWAY_RUN_ID": "run-1"}
-    return run(image, directory, Job(program, blows, workers=2, nodes="1:2", env=env), _TRACKED)
-
-
-@pytest.fixture(scope="module")
-def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("undisturbed")
-
-
-@pytest.fixture(scope="module")
-def undisturbed(image: Opened, directory: Path) -> Outcome:
-    return _elastic(image, directory)
-
-
 def test_the_tracked_script_reports_its_accuracy_and_samples_and_rank_0_saves_the_model(
-    undisturbed: Outcome, directory: Path
+    image: Opened, tmp_path: Path
 ) -> None:
-    lives = undisturbed.lives
+    program = ("/examples/tracked_elastic.py", "--limit", str(_SAMPLES), "--epochs", "1")
+    job = Job(program, workers=2, nodes="1:2", env={"SLIPWAY_RUN_ID": "run-1"})
+    lives = run(image, tmp_path, job, _TRACKED).lives
     assert [life.code for life in lives.values()] == [0, 0], lives[0, 0].errors
     messages = {worker: life.message for (worker, _), life in lives.items()}
     assert sorted(message["rank"] for message in messages.values()) == [0, 1]
@@ -66,26 +49,7 @@ def test_the_tracked_script_reports_its_accuracy_and_samples_and_rank_0_saves_th
         assert epoch["seconds_in"].keys() == {"data", "forward", "backward", "optimizer"}
         assert life.of("step")
     [worker] = [each for each, message in messages.items() if message["rank"] == 0]
-    assert [*directory.glob("outputs-*/model.pt")] == [directory / f"outputs-{worker}.0/model.pt"]
-
-
-@pytest.mark.long
-def test_when_one_is_killed_the_other_trains_on_every_sample_once(
-    image: Opened, tmp_path: Path, undisturbed: Outcome
-) -> None:
-    outcome = _elastic(image, tmp_path, Blow(0, 20))
-    lost, left = outcome.lives[0, 0], outcome.lives[1, 0]
-    assert (lost.code, left.code) == (-signal.SIGKILL, 0), left.errors
-    [ledger] = left.of("ledger")
-    assert (ledger["counted_once"], ledger["missing"], ledger["repeated"]) == (_SAMPLES, 0, 0)
-    assert left.message["rank"] == 0
-    assert left.message["world_size"] == 1
-    assert left.message["total_samples_seen"] == _SAMPLES
-    assert _SAMPLES / 2 < left.message["samples_seen"] < _SAMPLES
-    # 6,000 samples are the very beginning, where a step more counts for points.
-    before = undisturbed.lives[0, 0].message["accuracy"]
-    assert left.message["accuracy"] == pytest.approx(before, abs=0.2)
-    assert (tmp_path / "outputs-1.0/model.pt").exists()
+    assert [*tmp_path.glob("outputs-*/model.pt")] == [tmp_path / f"outputs-{worker}.0/model.pt"]
 
 
 def test_the_evaluation_finds_out_what_the_training_found(image: Opened, tmp_path: Path) -> None:

@@ -1,33 +1,11 @@
-"""A script that knows nothing of Slipway runs in the image as it is, and its files come out."""
+"""Scripts that know nothing of Slipway run in the image as they are."""
 
 import json
-import sys
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
-from core.paths import CHECKOUT
-from tests.trainer.conftest import Opened, free_port
-
-_SCRIPT = CHECKOUT / "tests/strangers/cifar/train.py"
-_ARGUMENTS = ("--epochs", "1", "--batch-size", "256", "--timeout", "2")
-_LIMIT_SECONDS = 900
-
-# What a pod of a job has: the operator's variables, and a working directory with the outputs in it.
-_PODS = """
-for rank in 0 1; do
-    mkdir -p /out/$rank && cd /out/$rank && touch message
-    RANK=$rank WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 OMP_NUM_THREADS=1 \
-        MASTER_ADDR=127.0.0.1 MASTER_PORT=$port TERMINATION_LOG=/out/$rank/message \
-        SLIPWAY_OUTPUT_DIR=/out/$rank/outputs SLIPWAY_OUTPUTS=file:///out/copies \
-        python3 -m slipway_trainer.launch -- /script.py --data-dir /data/cifar10 "$@" \
-        > log 2>&1 &
-    pids="$pids $!"
-done
-for pid in $pids; do wait $pid; echo $?; done
-"""
-
+from tests.trainer.conftest import Opened
 
 _LIAR = """
 import json, os, pickle, sys
@@ -52,49 +30,6 @@ print("batches:", sum(1 for _ in DataLoader(torch.arange(8.0), batch_size=4, num
 multiprocessing.set_start_method("spawn", force=True)
 print("then:", multiprocessing.get_start_method())
 """
-
-
-@pytest.fixture(scope="module")
-def ran(image: Opened, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory in which two pods ran the script, both with success."""
-    directory = tmp_path_factory.mktemp("ran")
-    directory.chmod(0o777)
-    mounts = {directory: "/out", _SCRIPT: "/script.py"}
-    port = f"port={free_port()}"
-    command = ("timeout", str(_LIMIT_SECONDS), "env", port, "sh", "-c", _PODS, "sh", *_ARGUMENTS)
-    codes = image.run(*command, mounts=mounts, limit=_LIMIT_SECONDS + 30).split()
-    logs = [(directory / f"{rank}/log").read_text() for rank in (0, 1)]
-    assert codes == ["0", "0"], "\n".join(logs)
-    sys.stdout.writelines(logs)  # pytest -rP shows it
-    return directory
-
-
-@pytest.mark.long
-def test_what_it_prints_is_in_its_log_and_what_it_leaves_is_copied_out(ran: Path) -> None:
-    listed = json.loads((ran / "copies/artifacts.json").read_text())
-    [(name, entry)] = listed.items()
-    assert sha256((ran / "copies" / name).read_bytes()).hexdigest() == entry["sha256"]
-    assert entry["bytes"] > 1000
-    assert json.loads((ran / "0/message").read_text())["artifacts"][name] == entry
-    assert not (ran / "copies/replica-1").exists(), "only rank 0 writes a model"
-    for rank in (0, 1):
-        assert f"Rank {rank}: Finished Training" in (ran / f"{rank}/log").read_text()
-    assert "Accuracy of the network" in (ran / "0/log").read_text()
-
-
-@pytest.mark.long
-def test_the_true_name_of_the_pictures_is_in_its_log_and_its_result(
-    image: Opened, ran: Path
-) -> None:
-    """It says nothing of a data set."""
-    about = json.loads(image.run("cat", "/data/cifar10/DATASET"))
-    stands_in = about["name"] != "cifar10"
-    announced = f"contains {about['name']} instead of CIFAR-10" in (ran / "1/log").read_text()
-    assert announced == stands_in
-    for rank in (0, 1):
-        message = json.loads((ran / f"{rank}/message").read_text() or "{}")
-        assert message.get("dataset") == (about["name"] if stands_in else None)
-        assert message["rank"] == rank
 
 
 @pytest.mark.parametrize("way", ["torchvision", pytest.param("files", marks=pytest.mark.long)])

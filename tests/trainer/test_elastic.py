@@ -176,13 +176,26 @@ def test_a_replacement_has_the_epochs_and_validations_before_its_time(
     ]
 
 
-def test_a_plain_script_becomes_elastic(image: Opened, tmp_path: Path) -> None:
-    program = ("/out/scripts/elastic_plain.py",)
-    outcome = run(image, tmp_path, Job(program, [Blow(0, 40)], host=_LOOPBACK))
+def test_a_plain_script_becomes_elastic_and_a_mistake_on_one_worker_ends_that_one(
+    image: Opened, tmp_path: Path
+) -> None:
+    job = Job(
+        ("/out/scripts/elastic_plain.py",),
+        [Blow(0, 30)],
+        workers=4,
+        nodes="1:4",
+        host=_LOOPBACK,
+        env={"FAIL_AT": "1:60"},
+    )
+    outcome = run(image, tmp_path, job)
+    broken = outcome.lives[1, 0]
+    assert broken.code == 1
+    assert broken.errors.rstrip().endswith("ValueError: a mistake of this script")
     ends = [life.of("done")[0] for life in outcome.completed]
     assert len(ends) == 2, outcome.lives
     for end in ends:
         assert end["size"] == 2
+        assert end["losses"] >= 2
         assert [audit["counted_once"] for audit in end["audits"]] == [3000, 3000]
         assert end["optimizer"] == 4
     assert ends[0]["weights"] == ends[1]["weights"]
@@ -233,19 +246,6 @@ def test_after_a_split_all_go_on_from_the_larger_part_and_not_from_the_furthest(
     [alone], last = lone.of("alone"), lone.of("world")[-1]
     assert last["size"] == 3
     assert last["world_step"] < alone["steps"]
-
-
-def test_a_mistake_on_one_worker_ends_that_one_with_its_traceback(
-    image: Opened, tmp_path: Path
-) -> None:
-    job = Job(("/out/scripts/elastic_plain.py",), env={"FAIL_AT": "1:30"})
-    outcome = run(image, tmp_path, job)
-    broken = outcome.lives.pop((1, 0))
-    assert broken.code == 1
-    assert broken.errors.rstrip().endswith("ValueError: a mistake of this script")
-    for life in outcome.lives.values():
-        assert life.code == 0, life.errors
-        assert life.of("done")[0]["losses"] == 1
 
 
 @pytest.mark.long

@@ -104,7 +104,8 @@ def test_every_event_is_as_the_schema_says(two: list[Ended], script: list[Ended]
     for kind in kinds - {"started"}:
         event = two[0].of(kind)[0]
         assert _problems([event | {"surplus": 1}])
-        assert _problems([{key: value for key, value in event.items() if key != "rank"}])
+        for name in ("rank", "time"):
+            assert _problems([{key: value for key, value in event.items() if key != name}])
 
 
 def test_a_goal_stops_all_ranks_in_the_same_step(two: list[Ended]) -> None:

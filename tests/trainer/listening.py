@@ -12,7 +12,7 @@ import pytest
 
 from core.paths import cache_dir
 
-_START_SECONDS, _INSTALL_SECONDS = 30, 300
+_START_SECONDS, _INSTALL_SECONDS = 120, 300
 
 
 @contextmanager

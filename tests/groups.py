@@ -34,6 +34,7 @@ BY_FILE: Mapping[str, tuple[str, ...]] = {
     "others": ("engine/",),
     "real-kind": ("local/test_real_kind",),
     "local": ("local/",),
+    "browser": ("browser/",),
 }
 """What the paths of a group's files begin with; the first one that fits."""
 

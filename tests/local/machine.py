@@ -1,9 +1,6 @@
 """A machine with kind, a recorded docker, and a recorded minikube, and the cluster behind them."""
 
-import base64
-import datetime as dt
 import io
-import ipaddress
 import json
 import os
 import shutil
@@ -19,14 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from rich.console import Console
 
 from clusters.cli_clusters import cli_cluster
+from clusters.embedded import pki
+from clusters.embedded.layout import Layout
 from clusters.kinds import CLUSTERS
 from core import toolchain
 from scripts.setup import golang
@@ -182,77 +176,20 @@ def _record(**programs: Path) -> None:
 
 
 def _certificates(directory: Path) -> ssl.SSLContext:
-    """Make a certificate for this machine, as a server's and as a client's, and what kubeadm makes.
+    """Write an admin's certificate, and the kubeconfig that kubeadm leaves, which kind reads.
 
     Returns:
-        What the server speaks.
+        What the server speaks, with a certificate for this machine.
     """
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a test")])
-    now = dt.datetime.now(dt.UTC)
-    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(hours=1))
-        .not_valid_after(now + dt.timedelta(hours=1))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), critical=False
-        )
-        .add_extension(
-            x509.KeyUsage(
-                *(True, False, False, False, False, True, False),
-                encipher_only=False,
-                decipher_only=False,
-            ),
-            critical=True,
-        )
-        .sign(key, hashes.SHA256())
-    )
-    public = certificate.public_bytes(serialization.Encoding.PEM)
-    private = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    for file, content in (("ca.crt", public), ("client.crt", public), ("client.key", private)):
-        (directory / file).write_bytes(content)
-    _write_kubeadms(directory, public, private)
+    layout = Layout(directory.with_name(f"{directory.name}-authority"))
+    pki.ensure(layout)
+    shutil.copy(layout.certificate("ca"), directory / "ca.crt")
+    shutil.copy(layout.certificate("admin"), directory / "client.crt")
+    shutil.copy(layout.key("admin"), directory / "client.key")
+    (directory / "admin.conf").write_text(pki.kubeconfig(layout, "admin"))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(directory / "client.crt", directory / "client.key")
+    context.load_cert_chain(layout.certificate("scheduler"), layout.key("scheduler"))
     return context
-
-
-def _write_kubeadms(directory: Path, public: bytes, private: bytes) -> None:
-    """Write the kubeconfig that kubeadm leaves on a control plane, which kind reads."""
-    encoded = {"public": _base64(public), "private": _base64(private)}
-    cluster = {
-        "server": "https://somewhere:6443",
-        "certificate-authority-data": encoded["public"],
-    }
-    user = {
-        "client-certificate-data": encoded["public"],
-        "client-key-data": encoded["private"],
-    }
-    document = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "kubernetes", "cluster": cluster}],
-        "users": [{"name": "admin", "user": user}],
-        "contexts": [{"name": "x", "context": {"cluster": "kubernetes", "user": "admin"}}],
-        "current-context": "x",
-    }
-    (directory / "admin.conf").write_text(yaml.safe_dump(document))
-
-
-def _base64(content: bytes) -> str:
-    return base64.b64encode(content).decode()
 
 
 def person_has_a_kubeconfig(directory: Path) -> Path:

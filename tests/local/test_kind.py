@@ -90,19 +90,6 @@ EVERYTHING: dict[str, Any] = {
 }
 
 
-def test_every_setting_is_in_the_configuration_that_kind_gets() -> None:
-    made = kind.config(settings(**EVERYTHING))
-    first, *others = made["nodes"]
-    assert [each["role"] for each in made["nodes"]] == ["control-plane", "worker", "worker"]
-    assert {each["image"] for each in made["nodes"]} == {"kindest/node:v1.34.3"}
-    mount = {"hostPath": "/srv/images", "containerPath": "/data", "readOnly": True}
-    assert all(each["extraMounts"] == [mount] for each in made["nodes"])
-    assert [each["hostPort"] for each in first["extraPortMappings"]] == [8080, 53]
-    assert not any("extraPortMappings" in each for each in others)
-    (patch,) = made["kubeadmConfigPatches"]
-    assert yaml.safe_load(patch)["systemReserved"] == {"cpu": "500m", "memory": "1Gi"}
-
-
 def test_a_cluster_is_made_and_known_by_a_kubeconfig_that_is_secret(here: Machine) -> None:
     own = person_has_a_kubeconfig(here.directory)
     listener = Listener()
@@ -120,18 +107,19 @@ def test_a_cluster_is_made_and_known_by_a_kubeconfig_that_is_secret(here: Machin
 def test_kind_takes_every_setting_and_ports_mounts_and_nodes_reach_the_engine(
     here: Machine,
 ) -> None:
+    config = kind.config(settings(**EVERYTHING))
+    assert [each["role"] for each in config["nodes"]] == ["control-plane", "worker", "worker"]
+    assert {each["image"] for each in config["nodes"]} == {"kindest/node:v1.34.3"}
+    assert not any("extraPortMappings" in each for each in config["nodes"][1:])
+    (patch,) = config["kubeadmConfigPatches"]
+    assert yaml.safe_load(patch)["systemReserved"] == {"cpu": "500m", "memory": "1Gi"}
     here.nodes(READY, READY, READY)
     KindHandler().create(inputs(**EVERYTHING), Listener())
     found = containers(here)
     assert list(found) == ["team-control-plane", "team-worker", "team-worker2"]
-    assert "127.0.0.1:8080:30080/TCP" in found["team-control-plane"]["ports"]
+    ports = found["team-control-plane"]["ports"]
+    assert {"127.0.0.1:8080:30080/TCP", "127.0.0.1:53:30053/UDP"} <= {*ports}
     assert all("/srv/images:/data:ro" in each["volumes"] for each in found.values())
-
-
-def test_nothing_differs_while_the_cluster_is_well(here: Machine) -> None:
-    given = inputs()
-    assert changes(made(here, given), given) == {}
-    assert here.api.asked
 
 
 def test_a_cluster_that_is_there_is_used_only_when_asked_and_never_deleted(here: Machine) -> None:
@@ -147,21 +135,22 @@ def test_a_cluster_that_is_there_is_used_only_when_asked_and_never_deleted(here:
     assert list(containers(here)) == ["team-control-plane"]
 
 
-def test_a_changed_setting_never_replaces_an_adopted_cluster(here: Machine) -> None:
-    state = adopted(here)
-    assert changes(state, inputs(adopt=True, workers=3)) == {"config.nodes": (False, False)}
-
-
-def test_what_a_cluster_is_made_with_needs_another_one_when_it_changes(here: Machine) -> None:
+def test_what_a_cluster_is_made_with_needs_another_one_unless_it_was_adopted(
+    here: Machine,
+) -> None:
     state = made(here, inputs())
     assert changes(state, inputs(workers=1)) == {"config.nodes": (False, True)}
     assert changes(state, {**inputs(), "name": "other"}) == {"name": (False, True)}
     assert changes(state, inputs(adopt=True)) == {"adopt": (False, False)}
+    state = adopted(here)
+    assert changes(state, inputs(adopt=True, workers=3)) == {"config.nodes": (False, False)}
 
 
 def test_nodes_that_were_stopped_are_started(here: Machine) -> None:
     given = inputs()
     state = made(here, given)
+    assert changes(state, given) == {}
+    assert here.api.asked
     here.run("docker", "stop", "team-control-plane")
     assert changes(state, given) == {"nodes": (True, False)}
     listener = Listener()
@@ -202,16 +191,6 @@ def test_a_missing_node_times_out_with_the_expected_count() -> None:
         KindHandler().create(inputs(workers=1), Listener())
 
 
-def test_what_an_interrupted_run_left_is_removed(here: Machine) -> None:
-    given = inputs()
-    made(here, given)
-    here.run("docker", "stop", "team-control-plane")
-    listener = Listener()
-    KindHandler().create(given, listener)
-    assert "removing team, which an interrupted run left behind" in listener.said
-    assert containers(here)["team-control-plane"]["state"] == "running"
-
-
 def test_a_cluster_of_the_users_under_the_name_of_an_interrupted_creation_is_never_removed(
     here: Machine,
 ) -> None:
@@ -234,16 +213,9 @@ def test_a_cluster_of_the_users_under_the_name_of_an_interrupted_creation_is_nev
     assert "team is not the cluster that this stack created, so it is kept" in listener.said
     assert list(containers(here)) == ["team-control-plane"]
     assert not directory.exists()
-
-
-def test_a_cluster_of_the_users_is_adopted_though_a_creation_under_its_name_was_interrupted(
-    here: Machine,
-) -> None:
-    made(here, inputs())
-    directory = KindTool({"name": "team"}).directory
+    owner.claim(directory, "slipway/team")
     owner.new_token(directory)
-    _, outputs = KindHandler().create(inputs(adopt=True), Listener())
-    assert outputs["adopted"] is True
+    assert KindHandler().create(inputs(adopt=True), Listener())[1]["adopted"] is True
     assert not directory.exists()
 
 
@@ -261,10 +233,15 @@ def test_a_cluster_from_before_there_were_tokens_goes_by_its_identity(here: Mach
     assert containers(here) == {}
 
 
-def test_an_interrupted_creation_is_removed_before_its_cluster_answers(here: Machine) -> None:
+def test_what_an_interrupted_creation_left_is_removed(here: Machine) -> None:
     """The token is in a node from its container on, running or not."""
     given = inputs()
     made(here, given)
+    here.run("docker", "stop", "team-control-plane")
+    listener = Listener()
+    KindHandler().create(given, listener)
+    assert "removing team, which an interrupted run left behind" in listener.said
+    assert containers(here)["team-control-plane"]["state"] == "running"
     here.run("docker", "stop", "team-control-plane")
     KindHandler.remove(KindTool({"name": "team"}).directory)
     assert containers(here) == {}
@@ -312,19 +289,12 @@ def test_an_image_is_brought_into_every_node_and_known_by_its_digest(here: Machi
     assert [each["images"] for each in containers(here).values()] == [
         {IMAGE: digest, pinned: digest}
     ] * 2
-    target.remove(IMAGE)
-    assert target.digest(IMAGE) is None
-    assert target.digest(pinned) == digest
-
-
-def test_an_image_that_one_node_lacks_is_not_there(here: Machine) -> None:
-    here.nodes(READY, READY)
-    made(here, inputs(workers=1))
-    target = target_of({"kind": "kind", "cluster": "team"}, KIND.image_targets)
-    target.load(here.archive(IMAGE), IMAGE, Listener())
     worker = ("docker", "exec", "team-worker", "ctr", "--namespace=k8s.io", "images")
     here.run(*worker, "remove", IMAGE)
-    assert target.digest(IMAGE) is None
+    assert target.digest(IMAGE) is None, "one node lacks it"
+    assert target.digest(pinned) == digest
+    target.remove(IMAGE)
+    assert [[*each["images"]] for each in containers(here).values()] == [[pinned]] * 2
 
 
 def test_a_cluster_that_is_gone_has_no_images_to_ask_for(here: Machine) -> None:

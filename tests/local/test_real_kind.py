@@ -39,11 +39,9 @@ def test_from_nothing_to_a_job_and_back(root: Path) -> None:
     assert NOTHING in down.errors, down
 
 
-def test_ranks_on_two_nodes_train_together_and_their_logs_are_read(two_nodes: RealCluster) -> None:
-    """Ranks on two nodes train together, and a stopped node is started again.
-
-    Another `make up` changes nothing, and `make smoke` passes.
-    """
+def test_ranks_on_two_nodes_train_together_nothing_changes_and_smoke_passes(
+    two_nodes: RealCluster,
+) -> None:
     result = two_nodes.result()
     assert (result["state"], result["world_size"], result["backend"]) == ("Succeeded", 2, "gloo")
     nodes = {name: pod["spec"]["nodeName"] for name, pod in two_nodes.pods().items()}
@@ -54,9 +52,6 @@ def test_ranks_on_two_nodes_train_together_and_their_logs_are_read(two_nodes: Re
         events = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
         epochs = [each for each in events if each["event"] == "epoch"]
         assert [(each["rank"], each["accuracy"]) for each in epochs] == [(rank, result["accuracy"])]
-
-
-def test_up_again_changes_nothing_and_smoke_passes(two_nodes: RealCluster) -> None:
     assert_nothing_changes(two_nodes)
     smoke = two_nodes.run("make smoke STACK=kind")
     assert re.search(r"\d\d passed in", smoke.output), smoke

@@ -30,27 +30,18 @@ def two_nodes(root: Path) -> Iterator[RealCluster]:
 def test_ranks_on_two_nodes_train_together_again_nothing_changes_and_smoke_passes(
     two_nodes: RealCluster,
 ) -> None:
-    """The real minikube on that podman, on nodes of an image that is built here.
-
-    Two ranks on two nodes, nothing changes, smoke passes, a stopped node is started, `make down`
-    leaves nothing.
-    """
     result = two_nodes.result()
     assert (result["state"], result["world_size"], result["backend"]) == ("Succeeded", 2, "gloo")
     nodes = {pod["spec"]["nodeName"] for pod in two_nodes.pods().values()}
     assert nodes == {two_nodes.name, f"{two_nodes.name}-m02"}
+    # Of the nodes, in place of minikube's addon.
+    form = "jsonpath={.items[*].metadata.name}:{.items[*].provisioner}"
+    classes = two_nodes.kubectl(f"get storageclasses --output {form}")
+    assert classes == "standard:rancher.io/local-path"
     assert_nothing_changes(two_nodes)
     smoke = two_nodes.run("make smoke STACK=minikube")
     assert re.search(r"\d\d passed in", smoke.output), smoke
     assert "failed" not in smoke.output, smoke
-
-
-def test_volumes_are_of_the_class_of_the_nodes_in_place_of_minikubes_addon(
-    two_nodes: RealCluster,
-) -> None:
-    form = "jsonpath={.items[*].metadata.name}:{.items[*].provisioner}"
-    classes = two_nodes.kubectl(f"get storageclasses --output {form}")
-    assert classes == "standard:rancher.io/local-path"
 
 
 def test_a_node_that_was_stopped_is_started_again(two_nodes: RealCluster) -> None:

@@ -2,12 +2,13 @@
 
 import fcntl
 import json
+import random
 import signal
 import socket
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -26,17 +27,19 @@ from images.build.trainer import TRAINER_CIFAR, ImageSpec
 
 _LIMIT_SECONDS = 630
 RUNNERS: Mapping[Path, str] = {
-    Path(__file__).with_name(name): f"/{name}"
-    for name in ("forks.py", "ranks.py", "elastic_ranks.py")
+    Path(__file__).with_name(name): f"/{name}" for name in ("forks.py", "ranks.py")
 }
 """What starts ranks inside the image, and where it is there."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How one rank ended and what it left behind; times are in seconds since the start."""
+    """How one process ended and what it left behind; times are in seconds since the start.
 
-    code: int
+    Of one that had to be killed at the end the code is None.
+    """
+
+    code: int | None
     seconds: float
     signalled: float | None
     events: list[dict[str, Any]]
@@ -50,7 +53,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Rank:
-    """One rank to start; `signal` is sent to it `delay` seconds after so many `step` events."""
+    """One rank to start; `signal` is sent to it `delay` seconds after so many steps."""
 
     args: Sequence[str] = ()
     program: Sequence[str] = ("-m", "slipway_trainer.mnist")
@@ -59,11 +62,17 @@ class Rank:
     steps: int = 1
 
 
-def free_port() -> int:
-    """Return a port for ranks to meet at: the image's programs share the machine's network."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-        return port
+def free_port(count: int = 1) -> int:
+    """Return the first of so many free ports, from which no connection is made by itself.
+
+    The image's programs share the machine's network.
+    """
+    while True:
+        first = random.randrange(12_000, 30_000)  # noqa: S311 - any will do
+        with suppress(OSError), ExitStack() as held:
+            for port in range(first, first + count):
+                held.enter_context(socket.create_server(("127.0.0.1", port)))
+            return first
 
 
 @dataclass(frozen=True)
@@ -94,23 +103,56 @@ class Opened:
         *ranks: Rank,
         args: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
+        more: Mapping[Path, str] | None = None,
     ) -> list[Ended]:
         """Run ranks that all get `args` and `env`; `directory` takes what they leave behind.
 
-        The result lacks a rank that was stopped with SIGSTOP.
+        Args:
+            directory: Mounted as /out.
+            ranks: What each of them runs.
+            args: Come before each rank's own.
+            env: Variables besides those of a pod.
+            more: What else is mounted.
+
+        Returns:
+            How each ended, but for those that were stopped with SIGSTOP.
         """
+        port = str(free_port())
+        world = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": str(len(ranks)),
+                 "LOCAL_WORLD_SIZE": str(len(ranks))}  # fmt: skip
+        plan = {
+            "programs": [[*rank.program, *args, *rank.args] for rank in ranks],
+            "env": [{**world, "RANK": str(number)} for number in range(len(ranks))],
+            "blows": [
+                {"worker": number, "signal": rank.signal, "step": rank.steps - 1,
+                 "delay": rank.delay, "replace": None}
+                for number, rank in enumerate(ranks) if rank.signal is not None
+            ],
+        }  # fmt: skip
+        ended, _ = self.start(directory, plan, env or {}, more or {})
+        for name, each in ended.items():
+            is_stopped = ranks[int(name[0])].signal == signal.SIGSTOP
+            assert is_stopped or each.code is not None, f"{name} did not end: {each.errors}"
+        return [each for each in ended.values() if each.code is not None]
+
+    def start(
+        self,
+        directory: Path,
+        plan: Mapping[str, Any],
+        env: Mapping[str, str],
+        more: Mapping[Path, str],
+    ) -> tuple[dict[str, Ended], list[float]]:
+        """Carry out a plan of ranks.py; return the processes by name and the times of the blows."""
         directory.chmod(0o777)
-        plan = [asdict(rank) | {"args": [*args, *rank.args]} for rank in ranks]
         (directory / "plan.json").write_text(json.dumps(plan))
-        mounts = {directory: "/out", **RUNNERS}
-        variables = [f"{name}={value}" for name, value in (env or {}).items()]
+        mounts = {directory: "/out", **RUNNERS, **more}
+        variables = [f"{name}={value}" for name, value in env.items()]
         self.run("env", *variables, "python3", "/ranks.py", "/out/plan.json", mounts=mounts)
-        ends = json.loads((directory / "ends.json").read_text())
-        return [
-            _ended(directory, number, ends.get(str(number)))
-            for number, rank in enumerate(ranks)
-            if rank.signal != signal.SIGSTOP
-        ]
+        found = json.loads((directory / "ends.json").read_text())
+        nothing = {"code": None, "seconds": 0.0, "signalled": None}
+        names = sorted(path.stem for path in directory.glob("*.out"))
+        ended = {name: _ended(directory / name, found["ends"].get(name, nothing)) for name in names}
+        return ended, found["struck"]
 
     def buildah(self, *arguments: str, limit: float = _LIMIT_SECONDS) -> str:
         """Run buildah on this storage and return what it printed."""
@@ -158,15 +200,11 @@ def installed(lock: Path) -> Path:
     return directory
 
 
-def _ended(directory: Path, number: int, end: Mapping[str, Any] | None) -> Ended:
-    errors = (directory / f"{number}.err").read_text()
-    assert end is not None, f"rank {number} did not end by itself: {errors[-4000:]}"
-    lines = (directory / f"{number}.out").read_text().splitlines()
+def _ended(path: Path, end: Mapping[str, Any]) -> Ended:
+    def text(kind: str) -> str:
+        return path.with_name(f"{path.name}.{kind}").read_text()
+
+    events = [json.loads(line) for line in text("out").splitlines() if line.startswith("{")]
     return Ended(
-        code=end["code"],
-        seconds=end["seconds"],
-        signalled=end["signalled"],
-        events=[json.loads(line) for line in lines],
-        errors=errors,
-        message=json.loads((directory / f"{number}.termination").read_text() or "{}"),
+        **end, events=events, errors=text("err"), message=json.loads(text("termination") or "{}")
     )

@@ -1,19 +1,17 @@
 """Runs elastic jobs in the image's own Python, one process per worker, and says how they went."""
 
-import json
 import shutil
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tests.trainer.conftest import RUNNERS, Opened
+from tests.trainer.conftest import Ended, Opened, free_port
 
 MNIST = ("-m", "slipway_trainer.mnist_elastic", "--log-interval", "1")
-_LIMIT_SECONDS = 600
 _SCRIPTS = Path(__file__).with_name("scripts")
 
 
@@ -43,28 +41,14 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Life:
-    """One process: the exit code, None when it had to be killed, and what it left behind."""
-
-    code: int | None
-    events: list[dict[str, Any]]
-    errors: str
-    message: dict[str, Any]
-
-    def of(self, event: str) -> list[dict[str, Any]]:
-        """Return the events of one kind."""
-        return [each for each in self.events if each["event"] == event]
-
-
-@dataclass(frozen=True)
 class Outcome:
     """How a job went: its processes by worker and life, and when the blows fell."""
 
-    lives: dict[tuple[int, int], Life]
+    lives: dict[tuple[int, int], Ended]
     struck: list[float]
 
     @property
-    def completed(self) -> list[Life]:
+    def completed(self) -> list[Ended]:
         """Those that ended well."""
         return [life for life in self.lives.values() if life.code == 0]
 
@@ -79,27 +63,25 @@ class Outcome:
         return max(after - before for before, after in pairwise(times))
 
 
-def run(image: Opened, directory: Path, job: Job) -> Outcome:
-    """Run a job; `directory` takes what its processes leave behind."""
-    directory.chmod(0o777)
+def run(
+    image: Opened, directory: Path, job: Job, more: Mapping[Path, str] | None = None
+) -> Outcome:
+    """Run a job, with `more` mounted; `directory` takes what its processes leave behind."""
     shutil.copytree(_SCRIPTS, directory / "scripts")
-    (directory / "plan.json").write_text(json.dumps(asdict(job)))
-    mounts = {directory: "/out", **RUNNERS}
-    limit = f"LIMIT_SECONDS={_LIMIT_SECONDS}"
-    command = ("env", limit, "python3", "/elastic_ranks.py", "/out/plan.json")
-    image.run(*command, mounts=mounts, limit=_LIMIT_SECONDS + 30)
-    ends = json.loads((directory / "ends.json").read_text())
-    lives = {}
-    for path in sorted(directory.glob("*.out")):
-        worker, life = path.stem.split(".")
-        lines = path.read_text().splitlines()
-        lives[int(worker), int(life)] = Life(
-            ends["codes"].get(path.stem),
-            [json.loads(line) for line in lines if line.startswith("{")],
-            path.with_suffix(".err").read_text(),
-            json.loads(path.with_suffix(".termination").read_text() or "{}"),
-        )
-    return Outcome(lives, [blow["time"] for blow in ends["blows"]])
+    first = free_port(job.workers)
+    common = {
+        "OMP_NUM_THREADS": "1",
+        "SLIPWAY_ELASTIC_PEERS": ",".join(f"{job.host}:{first + n}" for n in range(job.workers)),
+        "PET_NNODES": job.nodes,
+        **job.env,
+    }
+    plan = {
+        "programs": [job.program] * job.workers,
+        "env": [common | {"SLIPWAY_ELASTIC_INDEX": str(index)} for index in range(job.workers)],
+        "blows": [{**asdict(blow), "delay": 0} for blow in job.blows],
+    }
+    ended, struck = image.start(directory, plan, {}, more or {})
+    return Outcome({(int(name[0]), int(name[2])): each for name, each in ended.items()}, struck)
 
 
 def _seconds(event: dict[str, Any]) -> float:

@@ -1,79 +1,116 @@
-"""Starts ranks inside the image and notes how each ended. Runs there, on the image's Python.
+"""Starts processes inside the image, ends some of them, and notes how each ended.
 
     python3 ranks.py PLAN.json
 
-The plan is a list with each rank's `program`, its `args`, the `signal` that it is sent, and when:
-so many seconds (`delay`) after so many events of a step (`steps`). Beside it come, for rank 0,
-0.out, 0.err and 0.termination, and for all of them ends.json, whose times are in seconds since the
-start. A rank that was stopped with SIGSTOP is not waited for.
+The plan has, for each rank or worker, what python3 is given (`programs`) and its variables
+(`env`), and `blows`: each has a `worker`, a `signal`, the `step` that some process has to tell of
+first, the seconds from then on (`delay`), and after how many more a replacement starts (`replace`,
+or null); one that was stopped is then continued, or else not waited for. Beside the plan come
+WORKER.LIFE.out, .err and .termination, and ends.json with the ends and the times of the blows.
 """
 
 import json
-import math
 import os
+import re
 import signal
-import socket
 import sys
 import time
+from multiprocessing.context import ForkProcess
 from pathlib import Path
+from typing import Any
 
 import forks  # type: ignore[import-not-found]  # inside the image it lies beside this
 
 LIMIT_SECONDS = 600
+_STEP = re.compile(r'"event": "step".*?"step": (\d+)')
 
 
-def main(plan: Path) -> None:
-    """Start every rank, send the signals that the plan asks for, and wait for all ends."""
-    here, ranks = plan.parent, json.loads(plan.read_text())
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    began = time.monotonic()
-    running = {}
-    for number, rank in enumerate(ranks):
-        (here / f"{number}.termination").touch()
-        running[number] = forks.start(
-            [*rank["program"], *rank["args"]],
-            {
-                **os.environ,
-                "MASTER_ADDR": "127.0.0.1",
-                "MASTER_PORT": str(port),
-                "WORLD_SIZE": str(len(ranks)),
-                "RANK": str(number),
-                "LOCAL_WORLD_SIZE": str(len(ranks)),
-                "SLIPWAY_OUTPUT_DIR": str(here / "outputs"),
-                "TERMINATION_LOG": str(here / f"{number}.termination"),
-            },
-            here / str(number),
-        )
-    to_signal = {number for number, rank in enumerate(ranks) if rank["signal"]}
-    stopped = {number for number, rank in enumerate(ranks) if rank["signal"] == signal.SIGSTOP}
-    stepped: dict[int, float] = {}
-    signalled: dict[int, float] = {}
-    ends: dict[int, dict[str, float | None]] = {}
-    while running.keys() - stopped and time.monotonic() - began < LIMIT_SECONDS:
-        for number in list(to_signal):
-            output = here / f"{number}.out"
-            steps = output.read_text().count('"event": "step"') if output.exists() else 0
-            if number not in stepped and steps >= ranks[number]["steps"]:
-                stepped[number] = time.monotonic()
-            due = stepped.get(number, math.inf) + ranks[number]["delay"]
-            if time.monotonic() >= due:
-                forks.send(running[number], ranks[number]["signal"])
-                signalled[number] = time.monotonic() - began
-                to_signal.remove(number)
-        for number in list(running):
-            code = running[number].exitcode
-            if code is not None:
-                ends[number] = {
-                    "code": code,
-                    "seconds": time.monotonic() - began,
-                    "signalled": signalled.get(number),
-                }
-                del running[number]
+class Job:
+    """The processes of a job; a worker's replacements are its further lives."""
+
+    def __init__(self, plan: dict[str, Any], directory: Path) -> None:
+        self.plan, self.directory = plan, directory
+        self.processes: dict[tuple[int, int], ForkProcess] = {}
+        self.signalled: dict[str, float] = {}
+        self.ends: dict[str, dict[str, float | None]] = {}
+        self.struck: list[float] = []
+        self.began = time.monotonic()
+
+    def start(self, worker: int) -> None:
+        """Start a worker, or its replacement."""
+        life = sum(each == worker for each, _ in self.processes)
+        path, outputs = (self.directory / f"{each}{worker}.{life}" for each in ("", "outputs-"))
+        outputs.mkdir(exist_ok=True)
+        log = path.with_suffix(f".{life}.termination")
+        log.write_text("")
+        own = {"SLIPWAY_OUTPUT_DIR": str(outputs), "TERMINATION_LOG": str(log)}
+        env = {**os.environ, "PYTHONFAULTHANDLER": "1", **self.plan["env"][worker], **own}
+        self.processes[worker, life] = forks.start(self.plan["programs"][worker], env, path)
+
+    def step(self) -> int:
+        """Return the furthest step that a process told of, -1 if none did."""
+        told = [-1]
+        for path in self.directory.glob("*.out"):
+            told += map(int, _STEP.findall(path.read_text())[-1:])
+        return max(told)
+
+    def strike(self, worker: int, number: int) -> None:
+        """Send a worker's newest life a signal."""
+        _, life = max(key for key in self.processes if key[0] == worker)
+        forks.send(self.processes[worker, life], number)
+        self.signalled[f"{worker}.{life}"] = time.monotonic() - self.began
+        self.struck.append(time.time())
+
+    def is_over(self) -> bool:
+        """Note what has ended, and return whether all have that are waited for."""
+        stopped = {
+            each["worker"] for each in self.plan["blows"] if each["signal"] == signal.SIGSTOP
+        }
+        is_over = True
+        for (worker, life), process in self.processes.items():
+            name = f"{worker}.{life}"
+            if process.exitcode is None:
+                is_over &= worker in stopped
+            elif name not in self.ends:
+                seconds = time.monotonic() - self.began
+                signalled = self.signalled.get(name)
+                self.ends[name] = {
+                    "code": process.exitcode, "seconds": seconds, "signalled": signalled
+                }  # fmt: skip
+        return is_over
+
+
+def main(path: Path) -> None:
+    """Carry out the plan."""
+    plan = json.loads(path.read_text())
+    job = Job(plan, path.parent)
+    for old in path.parent.glob("*.out"):
+        old.unlink()
+    for worker in range(len(plan["programs"])):
+        job.start(worker)
+    blows, due = list(plan["blows"]), list[tuple[float, int, int | None]]()
+    while (not job.is_over() or due) and time.monotonic() - job.began < LIMIT_SECONDS:
+        step, now = job.step() if blows else -1, time.monotonic()
+        for blow in [each for each in blows if step >= each["step"]]:
+            blows.remove(blow)
+            due.append((now + blow["delay"], blow["worker"], blow["signal"]))
+            if blow["replace"] is not None:
+                again = signal.SIGCONT if blow["signal"] == signal.SIGSTOP else None
+                due.append((now + blow["delay"] + blow["replace"], blow["worker"], again))
+        for each in [each for each in due if now >= each[0]]:
+            due.remove(each)
+            _, worker, number = each
+            if number is None:
+                job.start(worker)
+            else:
+                job.strike(worker, number)
         time.sleep(0.05)
-    for process in running.values():
+    for process in job.processes.values():
+        forks.send(process, signal.SIGABRT)  # with PYTHONFAULTHANDLER it says where it hangs
+    time.sleep(1 if any(each.exitcode is None for each in job.processes.values()) else 0)
+    for process in job.processes.values():
         process.kill()
-    (here / "ends.json").write_text(json.dumps(ends))
+    (path.parent / "ends.json").write_text(json.dumps({"ends": job.ends, "struck": job.struck}))
 
 
 if __name__ == "__main__":

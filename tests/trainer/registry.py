@@ -2,8 +2,6 @@
 
 import base64
 import json
-import os
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -42,7 +40,7 @@ def installed() -> Path:
 @contextmanager
 def running(directory: Path) -> Iterator[RunningRegistry]:
     """Run the registry with all that it has in `directory`."""
-    log, users = directory / "registry.log", directory / "htpasswd"
+    users = directory / "htpasswd"
     users.write_text(f"{_USERS}\n")
     settings = {
         "version": 0.1,
@@ -51,17 +49,10 @@ def running(directory: Path) -> Iterator[RunningRegistry]:
         "auth": {"htpasswd": {"realm": "tests", "path": str(users)}},
     }
     (directory / "registry.json").write_text(json.dumps(settings))
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            [str(installed()), "serve", str(directory / "registry.json")],
-            # It sends traces to a collector unless it is told not to.
-            env={**os.environ, "OTEL_TRACES_EXPORTER": "none"},
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        server = listening.address(process, log, _LISTENS, name="the registry")
+    command = (str(installed()), "serve", str(directory / "registry.json"))
+    # It sends traces to a collector unless it is told not to.
+    env = {"OTEL_TRACES_EXPORTER": "none"}
+    with listening.started(command, directory, _LISTENS, env) as server:
         credentials = directory / "login" / "config.json"
         credentials.parent.mkdir()
         login = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
@@ -69,6 +60,3 @@ def running(directory: Path) -> Iterator[RunningRegistry]:
         auths = {server: {"auth": login}, "elsewhere.example.org": {"auth": OTHERS}}
         credentials.write_text(json.dumps({"auths": auths}))
         yield RunningRegistry(server, credentials)
-    finally:
-        process.kill()
-        process.wait(timeout=10)

@@ -31,9 +31,10 @@ x = F.relu(net.conv1((x - 0.5) / 0.5))
 x = F.max_pool2d(F.relu(net.conv2(x)), 2)
 x = F.max_pool2d(F.relu(net.conv3(x)), 2)
 x = F.relu(net.fc2(F.relu(net.fc1(x.flatten(1)))))
-right = net.fc3(x).argmax(1) == torch.tensor(test.targets[:600])
-print(json.dumps({"accuracy": right.float().mean().item(), "classes": [
-    right[torch.tensor(test.targets[:600]) == c].float().mean().item() for c in range(10)]}))
+classes = torch.tensor(test.targets[:600])
+right = net.fc3(x).argmax(1) == classes
+print(json.dumps({"accuracy": right.float().mean().item(), "counts": classes.bincount().tolist(),
+    "classes": [right[classes == c].float().mean().item() for c in range(10)]}))
 """
 
 
@@ -48,19 +49,16 @@ def two(image: Opened, directory: Path) -> list[Ended]:
     return image.train(directory, *[Rank(program=_PROGRAM)] * 2, args=_ARGS)
 
 
-def test_it_takes_the_arguments_of_the_script_it_comes_from(two: list[Ended]) -> None:
-    assert [rank.code for rank in two] == [0, 0], two[0].errors
-    assert [rank.message["samples_seen"] for rank in two] == [1000, 1000]
-    assert len(two[0].message["epoch_accuracies"]) == 2
-    # 21 steps an epoch, of which 0, 5, 10, 15 and 20 are told.
-    assert [event["step"] for event in two[0].of("step")] == [0, 5, 10, 15, 20] * 2
-
-
-def test_the_result_has_the_data_sets_true_name_and_its_classes(
+def test_it_takes_the_arguments_of_its_script_and_names_the_true_data_set_and_its_classes(
     image: Opened, two: list[Ended]
 ) -> None:
+    assert [rank.code for rank in two] == [0, 0], two[0].errors
+    # 21 steps an epoch, of which 0, 5, 10, 15 and 20 are told.
+    assert [event["step"] for event in two[0].of("step")] == [0, 5, 10, 15, 20] * 2
     about = json.loads(image.run("cat", "/data/cifar10/DATASET"))
     for rank in two:
+        assert rank.message["samples_seen"] == 1000
+        assert len(rank.message["epoch_accuracies"]) == 2
         assert rank.message["dataset"] == about["name"]
         assert list(rank.message["class_accuracies"]) == about["classes"]
 
@@ -72,41 +70,12 @@ def test_the_saved_model_has_the_reported_accuracy(
     told = json.loads(image.run("python3", "-c", _RELOAD, mounts={directory: "/out"}))
     message = two[0].message
     assert told["accuracy"] == pytest.approx(message["accuracy"], abs=2.5 / 600)
-    for found, expected in zip(told["classes"], message["class_accuracies"].values(), strict=True):
+    shares = message["class_accuracies"].values()
+    for found, expected in zip(told["classes"], shares, strict=True):
         assert found == pytest.approx(expected, abs=0.04)
+    # Both are counted over the two ranks' shares, which have unequal numbers of each class.
+    right = sum(round(each * count) for each, count in zip(shares, told["counts"], strict=True))
+    assert right / 600 == pytest.approx(message["accuracy"], abs=1e-4)
     kept = json.loads((directory / "model/accuracies.json").read_text())
-    assert kept["accuracy"] == message["accuracy"]
-    assert kept["epoch_accuracies"] == message["epoch_accuracies"]
-    assert kept["class_accuracies"] == message["class_accuracies"]
-
-
-def test_class_accuracies_add_up_to_the_accuracy(image: Opened, two: list[Ended]) -> None:
-    """Both are counted over the two ranks' shares, which have unequal numbers of each class."""
-    code = (
-        "from slipway_trainer.data.datasets import CIFAR10;"
-        "print(*__import__('torch').tensor(CIFAR10('/data/cifar10', train=False).targets[:600])"
-        ".bincount().tolist())"
-    )
-    counts = [int(word) for word in image.run("python3", "-c", code).split()]
-    shares = two[0].message["class_accuracies"].values()
-    right = sum(round(share * count) for share, count in zip(shares, counts, strict=True))
-    assert right / 600 == pytest.approx(two[0].message["accuracy"], abs=1e-4)
-
-
-@pytest.mark.long
-def test_mpi_is_refused_with_what_is_allowed(image: Opened, tmp_path: Path) -> None:
-    [rank] = image.train(tmp_path, Rank(("--backend", "mpi"), program=_PROGRAM))
-    assert rank.code == 1
-    assert "gloo" in rank.message["error"]
-
-
-@pytest.mark.long
-def test_help_shows_the_commands_and_every_default(image: Opened) -> None:
-    said = image.run("python3", *_PROGRAM, "--help")
-    for told in (
-        "torchrun --nproc-per-node 2",
-        "containers in a PyTorchJob",
-        "(default: 16)",
-        "MINUTES",
-    ):
-        assert told in said
+    for name in ("accuracy", "epoch_accuracies", "class_accuracies"):
+        assert kept[name] == message[name]

@@ -7,24 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from tests.trainer.conftest import Opened, Rank
-from tests.trainer.elastic_jobs import MNIST, Blow, Job, Life, Outcome, run
+from tests.trainer.conftest import Ended, Opened
+from tests.trainer.elastic_jobs import MNIST, Blow, Job, Outcome, run
 
-_SAMPLES = 12000
+_EPOCH, _SAMPLES = 60_000, 12_000
 _DATA = ("--limit-train", str(_SAMPLES))
 _BRIEF = ("--limit-test", "1000")  # where the accuracy is not the question
 _AT_40_PERCENT = int(0.4 * _SAMPLES / (3 * 64))
+_IN_THE_EPOCH = int(0.4 * _EPOCH / (3 * 64))
 _PAUSE_SECONDS = 60
 _LOOPBACK = "[::1]" if Path("/proc/net/if_inet6").exists() else "127.0.0.1"
 
 
 @pytest.fixture(scope="module")
 def undisturbed(image: Opened, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """Three workers that nothing happens to."""
-    return run(image, tmp_path_factory.mktemp("undisturbed"), Job((*MNIST, *_DATA)))
+    """Three workers that nothing happens to, on a whole epoch."""
+    return run(image, tmp_path_factory.mktemp("undisturbed"), Job(MNIST))
 
 
-def _is_right(life: Life, samples: int = _SAMPLES) -> None:
+def _is_right(life: Ended, samples: int = _SAMPLES) -> None:
     assert life.code == 0, life.errors
     assert life.message["total_samples_seen"] == samples
     for ledger in life.of("ledger"):
@@ -32,44 +33,58 @@ def _is_right(life: Life, samples: int = _SAMPLES) -> None:
         assert ledger["sha256"] == hashlib.sha256(b"\x01" * samples).hexdigest()
 
 
+@pytest.mark.long
 def test_three_workers_share_an_epoch(undisturbed: Outcome) -> None:
-    assert [life.code for life in undisturbed.lives.values()] == [0, 0, 0]
-    for life in undisturbed.lives.values():
-        _is_right(life)
+    messages = [life.message for life in undisturbed.lives.values()]
+    for number, life in enumerate(undisturbed.lives.values()):
+        _is_right(life, _EPOCH)
+        assert life.message["rank"] == number
         assert life.message["reformations"] == 0
         assert life.message["world_size"] == 3
-    messages = [life.message for life in undisturbed.lives.values()]
-    assert sum(message["samples_seen"] for message in messages) == _SAMPLES
-    assert [message["rank"] for message in messages] == [0, 1, 2]
+    assert sum(message["samples_seen"] for message in messages) == _EPOCH
     assert len({message["accuracy"] for message in messages}) == 1
-    assert messages[0]["accuracy"] > 0.93
+    assert messages[0]["accuracy"] > 0.97
 
 
 @pytest.mark.parametrize(
     "blow",
     [
-        pytest.param(Blow(0, _AT_40_PERCENT, replace=0), id="the host, replaced"),
-        pytest.param(Blow(1, _AT_40_PERCENT), id="another, not replaced"),
-        pytest.param(Blow(2, _AT_40_PERCENT, signal.SIGTERM), id="by SIGTERM"),
-        pytest.param(Blow(0, _AT_40_PERCENT, signal.SIGSTOP), id="stands still"),
+        *(
+            Blow(worker, _IN_THE_EPOCH, replace=after)
+            for worker in (0, 1, 2)
+            for after in (None, 3)
+        ),
+        Blow(2, _IN_THE_EPOCH, signal.SIGTERM),
+        Blow(0, _IN_THE_EPOCH, signal.SIGSTOP),
     ],
+    ids=lambda blow: f"{signal.Signals(blow.signal).name}-{blow.worker}-{blow.replace}",
 )
 @pytest.mark.long
-def test_the_others_go_on_when_a_worker_is_lost(
-    image: Opened, tmp_path: Path, undisturbed: Outcome, blow: Blow
+def test_a_lost_worker_costs_seconds_and_no_sample_and_no_accuracy(
+    image: Opened,
+    tmp_path: Path,
+    undisturbed: Outcome,
+    capsys: pytest.CaptureFixture[str],
+    blow: Blow,
 ) -> None:
-    outcome = run(image, tmp_path, Job((*MNIST, *_DATA), [blow]))
+    """Each is lost at 40 % of a whole epoch; prints what that cost."""
+    outcome = run(image, tmp_path, Job(MNIST, [blow]))
     assert len(outcome.completed) == (2 if blow.replace is None else 3)
+    expected = undisturbed.lives[0, 0].message["accuracy"]
     for life in outcome.completed:
-        _is_right(life)
+        _is_right(life, _EPOCH)
         assert life.message["reformations"] >= 1
         assert life.message["longest_pause_seconds"] < _PAUSE_SECONDS
-        reached = undisturbed.lives[0, 0].message["accuracy"]
-        assert life.message["accuracy"] > reached - 0.02
-    assert outcome.longest_pause() < _PAUSE_SECONDS
-    assert outcome.seconds_to_next_step() < _PAUSE_SECONDS
+        assert life.message["accuracy"] == pytest.approx(expected, abs=0.01)
+    next_step, pause = outcome.seconds_to_next_step(), outcome.longest_pause()
+    assert max(next_step, pause) < _PAUSE_SECONDS
     [zero] = [life for life in outcome.completed if life.message["rank"] == 0]
     assert zero.of("world")[-1]["world_rank"] == 0
+    with capsys.disabled():
+        print(  # noqa: T201 - the figures are what it is run for
+            f"\n{blow}: next step after {next_step:.2f} s, longest pause {pause:.2f} s, accuracy "
+            f"{zero.message['accuracy']:.4f}, undisturbed {expected:.4f}"
+        )
 
 
 @pytest.mark.long
@@ -84,10 +99,6 @@ def test_one_of_three_is_enough(image: Opened, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_all_of_them_lost_at_once_cost_at_most_one_interval(image: Opened, tmp_path: Path) -> None:
-    """An elastic job that loses all workers at once loses at most one interval.
-
-    Each sample counts once.
-    """
     blows = [Blow(worker, _AT_40_PERCENT, replace=0.5) for worker in range(3)]
     kept = {"SLIPWAY_CHECKPOINT_DIR": "/out/checkpoints", "SLIPWAY_CHECKPOINT_EVERY": "5 steps"}
     outcome = run(image, tmp_path, Job((*MNIST, *_DATA, *_BRIEF), blows, env=kept))
@@ -105,23 +116,15 @@ def test_all_of_them_lost_at_once_cost_at_most_one_interval(image: Opened, tmp_p
 
 
 @pytest.mark.long
-def test_below_the_least_number_the_others_wait_for_a_replacement(
+def test_below_the_least_number_the_others_wait_for_a_replacement_and_not_for_ever(
     image: Opened, tmp_path: Path
 ) -> None:
-    job = Job((*MNIST, *_DATA, *_BRIEF), [Blow(2, 10, replace=1)], nodes="3:3")
-    outcome = run(image, tmp_path, job)
-    assert len(outcome.completed) == 3
-    for life in outcome.completed:
-        _is_right(life)
-        assert [world["world_size"] for world in life.of("world")] in ([3], [3, 3])
-
-
-@pytest.mark.long
-def test_below_the_least_number_they_do_not_wait_for_ever(image: Opened, tmp_path: Path) -> None:
-    program = (*MNIST, *_DATA, "--timeout", "0.2")
-    outcome = run(image, tmp_path, Job(program, [Blow(2, 10)], nodes="3:3"))
+    program = (*MNIST, *_DATA, *_BRIEF, "--timeout", "0.5")
+    blows = [Blow(2, 10, replace=1), Blow(2, 45)]
+    outcome = run(image, tmp_path, Job(program, blows, nodes="3:3"))
     for worker in (0, 1):
         life = outcome.lives[worker, 0]
+        assert {world["world_size"] for world in life.of("world")} == {3}
         assert life.code == 1
         assert "a world of at least 3 workers" in life.message["error"]
         assert "2 (127.0.0.1:" in life.message["error"].partition("; not responding:")[2]
@@ -134,41 +137,6 @@ def test_workers_are_lost_no_more_often_than_allowed(image: Opened, tmp_path: Pa
     for life in (outcome.lives[0, 0], outcome.lives[1, 0]):
         assert life.code == 1
         assert "lost 1 times, but PET_MAX_RESTARTS allows only 0" in life.message["error"]
-
-
-@pytest.mark.long
-def test_a_replacement_that_comes_when_all_is_done_ends_well(image: Opened, tmp_path: Path) -> None:
-    data = ("--limit-train", "6000", "--limit-test", "1000")
-    outcome = run(image, tmp_path, Job((*MNIST, *data), [Blow(1, 25, replace=3)]))
-    late = outcome.lives[1, 1]
-    assert late.code == 0, late.errors
-    assert late.message["samples_seen"] == 0
-    assert late.message["rank"] != 0
-    assert late.message["total_samples_seen"] == 6000
-    assert late.message["accuracy"] == outcome.completed[0].message["accuracy"]
-
-
-@pytest.mark.long
-def test_without_elasticity_the_same_kill_fails_the_run(image: Opened, tmp_path: Path) -> None:
-    plan = [
-        Rank(signal=signal.SIGKILL if number == 1 else None, steps=_AT_40_PERCENT)
-        for number in range(3)
-    ]
-    ranks = image.train(tmp_path, *plan, args=("--log-interval", "1", *_DATA))
-    assert [rank.code for rank in ranks] == [1, -signal.SIGKILL, 1]
-    assert all("accuracy" not in rank.message for rank in ranks)
-
-
-@pytest.mark.long
-def test_of_two_worlds_of_one_job_the_lesser_gives_way(image: Opened, tmp_path: Path) -> None:
-    """As when workers cannot see each other for a while, and both sides go on."""
-    job = Job(("/out/scripts/elastic_rivals.py",), workers=1, env={"PET_NNODES": "1:1"})
-    [life] = run(image, tmp_path, job).lives.values()
-    assert life.code == 0, life.errors
-    [told] = life.of("rivals")
-    assert told["before"] == [False, False, False]
-    assert told["after"] == [False, True]
-    assert told["member"] == [True, False]
 
 
 @pytest.mark.long
@@ -208,14 +176,27 @@ def test_a_replacement_has_the_epochs_and_validations_before_its_time(
     ]
 
 
-def test_a_plain_script_becomes_elastic(image: Opened, tmp_path: Path) -> None:
-    program = ("/out/scripts/elastic_plain.py",)
-    outcome = run(image, tmp_path, Job(program, [Blow(0, 40)], host=_LOOPBACK))
+def test_a_plain_script_becomes_elastic_and_a_mistake_on_one_worker_ends_that_one(
+    image: Opened, tmp_path: Path
+) -> None:
+    job = Job(
+        ("/out/scripts/elastic_plain.py",),
+        [Blow(0, 30)],
+        workers=4,
+        nodes="1:4",
+        host=_LOOPBACK,
+        env={"FAIL_AT": "1:60"},
+    )
+    outcome = run(image, tmp_path, job)
+    broken = outcome.lives[1, 0]
+    assert broken.code == 1
+    assert broken.errors.rstrip().endswith("ValueError: a mistake of this script")
     ends = [life.of("done")[0] for life in outcome.completed]
     assert len(ends) == 2, outcome.lives
     for end in ends:
         assert end["size"] == 2
-        assert [audit["counted_once"] for audit in end["audits"]] == [6000, 6000]
+        assert end["losses"] >= 2
+        assert [audit["counted_once"] for audit in end["audits"]] == [3000, 3000]
         assert end["optimizer"] == 4
     assert ends[0]["weights"] == ends[1]["weights"]
     assert all(math.isfinite(step["loss"]) for step in outcome.completed[0].of("step"))
@@ -267,25 +248,28 @@ def test_after_a_split_all_go_on_from_the_larger_part_and_not_from_the_furthest(
     assert last["world_step"] < alone["steps"]
 
 
-def test_a_mistake_on_one_worker_ends_that_one_with_its_traceback(
-    image: Opened, tmp_path: Path
+@pytest.mark.long
+def test_a_replacement_gets_a_model_of_1_gib(
+    image: Opened, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    job = Job(("/out/scripts/elastic_plain.py",), env={"FAIL_AT": "1:30"})
+    """Its weights are equal on both workers, within 12 GiB of memory; prints the seconds."""
+    program, blow = ("/out/scripts/elastic_large.py",), Blow(1, 2, replace=0)
+    env = {"MIB": "1024", "STEPS": "6"}
+    job = Job(program, [blow], workers=2, nodes="2:2", env=env)
     outcome = run(image, tmp_path, job)
-    broken = outcome.lives.pop((1, 0))
-    assert broken.code == 1
-    assert broken.errors.rstrip().endswith("ValueError: a mistake of this script")
-    for life in outcome.lives.values():
-        assert life.code == 0, life.errors
-        assert life.of("done")[0]["losses"] == 1
-
-
-@pytest.mark.parametrize("argument", ["--backend=nccl", "--profile"])
-def test_what_does_not_fit_workers_that_come_and_go_is_refused(
-    image: Opened, tmp_path: Path, argument: str
-) -> None:
-    outcome = run(image, tmp_path, Job((*MNIST, argument), workers=1))
-    [life] = outcome.lives.values()
-    assert life.code == 1
-    assert argument.partition("=")[0] in life.message["error"]
-    assert "slipway_trainer.mnist" in life.message["error"]
+    stayed, came = outcome.lives[0, 0], outcome.lives[1, 1]
+    assert [stayed.code, came.code] == [0, 0], stayed.errors + came.errors
+    ends = [life.of("done")[0] for life in (stayed, came)]
+    for end in ends:
+        assert end["mib"] == 1024
+        assert (end["losses"], end["counted"]) == (1, 2 * 6)
+    # Each began with others: that they are equal is the hand-over's work.
+    assert ends[0]["weights"] == ends[1]["weights"]
+    [joined] = came.of("world")
+    assert joined["step"] >= 2
+    assert sum(end["peak_gib"] for end in ends) < 12
+    with capsys.disabled():
+        print(  # noqa: T201 - the figures are what it is run for
+            f"\n1 GiB: steps of {[step['seconds'] for step in stayed.of('step')]} s, in the next "
+            f"world after {joined['seconds']} s, at most {[end['peak_gib'] for end in ends]} GiB"
+        )

@@ -1,10 +1,12 @@
 """A rank that fails says why, and nobody waits for it."""
 
+import shutil
 import signal
 from pathlib import Path
 
 import pytest
 
+from images.datasets.mnist import MNIST
 from tests.trainer.conftest import Opened, Rank
 
 _LONG = ("--limit-train", "20000", "--epochs", "20", "--log-interval", "1")
@@ -29,14 +31,13 @@ def test_a_rank_without_data_leaves_its_traceback_and_the_others_end(
         assert rank.seconds - broken.seconds < _SECONDS_TO_NOTICE
 
 
-@pytest.mark.parametrize("lost", [0, pytest.param(1, marks=pytest.mark.long)])
-def test_the_others_end_when_a_rank_is_killed(image: Opened, tmp_path: Path, lost: int) -> None:
-    plan = [Rank(signal=signal.SIGKILL if number == lost else None) for number in range(3)]
-    ranks = image.train(tmp_path, *plan, args=_LONG)
-    killed = ranks.pop(lost)
+def test_the_others_end_when_a_rank_is_killed(image: Opened, tmp_path: Path) -> None:
+    plan = (Rank(signal=signal.SIGKILL), Rank(), Rank())
+    killed, *ranks = image.train(tmp_path, *plan, args=_LONG)
     assert killed.code == -signal.SIGKILL
     for rank in ranks:
         assert rank.code == 1
+        assert "accuracy" not in rank.message
         assert rank.seconds - killed.seconds < _SECONDS_TO_NOTICE
 
 
@@ -69,8 +70,14 @@ def test_a_rank_that_never_comes_is_waited_for_no_longer_than_the_timeout(
 
 @pytest.mark.parametrize(
     ("told", "says"),
-    [(_LONG, "by step "), (("--limit-train", "2000", "--log-interval", "1000"), "the validation")],
-    ids=["in a step that is told", "in others"],
+    [
+        pytest.param(_LONG, "by step ", id="in a step that is told"),
+        pytest.param(
+            *(("--limit-train", "2000", "--log-interval", "1000"), "the validation"),
+            id="in others",
+            marks=pytest.mark.long,
+        ),
+    ],
 )
 def test_a_loss_that_grows_without_bound_fails_the_run(
     image: Opened, tmp_path: Path, told: tuple[str, ...], says: str
@@ -82,7 +89,30 @@ def test_a_loss_that_grows_without_bound_fails_the_run(
     assert "accuracy" not in rank.message
 
 
-def test_nccl_without_a_gpu_is_refused(image: Opened, tmp_path: Path) -> None:
-    [rank] = image.train(tmp_path, Rank(("--backend", "nccl")))
+@pytest.mark.parametrize(
+    ("program", "args", "says"),
+    [
+        ("mnist", ("--backend", "nccl"), "--backend gloo"),
+        ("mnist", ("--output-dir", "/usr"), "--output-dir /usr"),
+        pytest.param(
+            *("mnist", ("--data", "/out/mnist")),
+            "train-images-idx3-ubyte is not the original MNIST file",
+            marks=pytest.mark.long,
+        ),
+        ("images", ("--data", "/usr"), "/usr contains none of the folders train, training"),
+        ("mnist_elastic", ("--backend", "nccl", "--profile"), "--backend nccl, --profile; use"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_before_the_first_step(
+    image: Opened, tmp_path: Path, program: str, args: tuple[str, ...], says: str
+) -> None:
+    if "/out/mnist" in args:
+        shutil.copytree(MNIST.directory, tmp_path / "mnist")
+        damaged = tmp_path / "mnist/MNIST/raw/train-images-idx3-ubyte"
+        content = bytearray(damaged.read_bytes())
+        content[-1] ^= 1
+        damaged.write_bytes(content)
+    [rank] = image.train(tmp_path, Rank(args, ("-m", f"slipway_trainer.{program}")))
     assert rank.code == 1
-    assert "--backend gloo" in rank.message["error"]
+    assert says in rank.message["error"]
+    assert not rank.of("step")

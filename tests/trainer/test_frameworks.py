@@ -64,53 +64,31 @@ def _run(
         directory: "/out", packages: "/frameworks", _SCRIPTS: "/scripts", _EXAMPLES: "/examples"
     }  # fmt: skip
     outputs = "SLIPWAY_OUTPUT_DIR=/out/outputs"
-    command = (
-        "env",
-        f"port={free_port()}",
-        "sh",
-        "-c",
-        _PODS,
-        "sh",
-        *_variables(),
-        outputs,
-        "python3",
-        *program,
-    )
-    codes = image.run(*command, mounts=mounts).split()
+    command = ("env", f"port={free_port()}", "sh", "-c", _PODS, "sh")
+    codes = image.run(*command, *_variables(), outputs, "python3", *program, mounts=mounts).split()
     printed = [(directory / str(rank)).read_text() for rank in (0, 1)]
     assert codes == ["0", "0"], "\n".join(printed)
     texts = [(directory / f"{rank}.message").read_text() for rank in (0, 1)]
     return printed, [json.loads(text or "{}") for text in texts]
 
 
-@pytest.mark.parametrize(
-    ("framework", "launcher"),
-    [("lightning", ()), ("accelerate", _LAUNCHER)],
-)
 @pytest.mark.long
-def test_each_pod_is_a_rank_of_its_own(
-    image: Opened, tmp_path: Path, packages: Path, framework: str, launcher: tuple[str, ...]
+def test_each_pod_is_a_rank_of_its_own_whose_tracked_numbers_are_the_result(
+    image: Opened, tmp_path: Path, packages: Path
 ) -> None:
-    """By way of the launcher, as a script of the trainer's image, or straight, as one's own."""
-    program = (*launcher, f"/scripts/frameworks_{framework}.py")
+    program = (*_LAUNCHER, "/scripts/frameworks_accelerate.py")
     printed, messages = _run(image, tmp_path, packages, *program)
     found = [json.loads(text.splitlines()[-1]) for text in printed]
-    assert [(each["rank"], each["world"]) for each in found] == [(0, 2), (1, 2)]
-    if launcher:
-        assert [each["node"] for each in found] == [0, 1]
-    # 32 samples in batches of 4, shared by two; and the sum of 1 and 2.
-    assert {each["steps"] for each in found} == {4 if framework == "lightning" else 3}
-    if framework == "accelerate":
-        history = {"val_loss": [3, 1.5]}
-        metrics = {"val_loss": 1.5, "accuracy": 0.5}
-        assert messages[0] == {"rank": 0, "metrics": metrics, "epoch_metrics": history}
-        assert "metrics" not in messages[1]
+    # The sum of 1 and 2.
+    assert found == [{"rank": n, "world": 2, "node": n, "steps": 3} for n in (0, 1)]
+    metrics, history = {"val_loss": 1.5, "accuracy": 0.5}, {"val_loss": [3, 1.5]}
+    assert messages[0] == {"rank": 0, "metrics": metrics, "epoch_metrics": history}
+    assert "metrics" not in messages[1]
 
 
 def test_the_readmes_two_lines_make_a_plain_lightning_script_a_job(
     image: Opened, tmp_path: Path, packages: Path
 ) -> None:
-    """README's two lines make a plain Lightning script a job with numbers and a kept model."""
     text = (_SCRIPTS / "lightning_plain.py").read_text()
     [taken], [imported, trainer] = readme.difference()
     assert text.count(f"{taken}\n") == 1
@@ -149,10 +127,7 @@ def test_an_example_trains_and_its_numbers_are_the_result(
     logged: dict[str, str],
     least: float,
 ) -> None:
-    """What they log is the result, with its history, by an adapter each.
-
-    The examples are whole jobs.
-    """
+    """What they log is the result, with its history, by an adapter each."""
     printed, (first, second) = _run(
         image, tmp_path, packages, *_LAUNCHER, f"/examples/{example}/train.py", *arguments
     )

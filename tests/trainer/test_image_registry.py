@@ -10,15 +10,13 @@ import pytest
 import requests
 
 from core import toolchain
-from images.build.job import JobImageSpec
 from images.build.program import ENTRYPOINTS, Program
-from images.image_lifecycle import JobImageHandler, ProgramHandler
+from images.image_lifecycle import ProgramHandler
 from images.targets.target import TargetError, by_digest, target_of
 from tests.trainer.registry import OTHERS, PASSWORD, USER, RunningRegistry, running
 from tests.unit.images.objects import Listener
 
 _OF = ProgramHandler()
-_TOOLS = toolchain.record()
 _LOOKER = """
 import pathlib, sys
 if "push" in sys.argv:
@@ -36,12 +34,6 @@ elif "images" in sys.argv:
 def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRegistry]:
     with running(tmp_path_factory.mktemp("registry")) as made:
         yield made
-
-
-def link(cache: Path) -> None:
-    """Give a cache of one's own the tools of the usual one."""
-    (cache / "slipway").mkdir(parents=True)
-    (cache / "slipway" / "toolchain.json").symlink_to(_TOOLS)
 
 
 def _target(registry: RunningRegistry, **others: Any) -> dict[str, Any]:
@@ -73,7 +65,6 @@ def _manifest(registry: RunningRegistry, path: str) -> dict[str, Any]:
 def test_a_program_is_pushed_once_and_a_pod_calls_it_by_the_registrys_name(
     registry: RunningRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Images are pushed to a private registry, whose login is in no command line."""
     inputs = _inputs(registry, "tcp-wait")
     _, outputs = _OF.create(inputs, Listener())
     repository, _, tag = outputs["reference"].rpartition(":")
@@ -87,63 +78,25 @@ def test_a_program_is_pushed_once_and_a_pod_calls_it_by_the_registrys_name(
     assert _OF.diff(state, inputs, Listener()) == []
     monkeypatch.setattr(Program, "build", lambda *_: pytest.fail("it is made once more"))
     assert _OF.create(inputs, Listener())[1] == outputs
-    _OF.delete(state, Listener())
-    assert _OF.read(state, Listener()) == outputs, "what others may run was removed"
-
-
-def test_a_jobs_own_image_is_pushed_and_called_by_the_registrys_digest(
-    registry: RunningRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    link(tmp_path / "cache")
-    context = tmp_path / "context"
-    context.mkdir()
-    (context / "Dockerfile").write_text("FROM scratch\nCOPY train.py /\n")
-    (context / "train.py").touch()
-    of, job = JobImageHandler(), JobImageSpec("mine", context, "Dockerfile")
-    inputs = {
-        "name": "mine",
-        "context": str(context),
-        "dockerfile": "Dockerfile",
-        "contentHash": job.content_hash,
-        "target": _target(registry),
-    }
-    _, outputs = of.create(inputs, Listener())
-    assert outputs["pinned"].startswith(f"{registry.server}/team/slipway-job-mine@sha256:")
-    digest = outputs["pinned"].rpartition("@")[2]
-    assert _manifest(registry, f"team/slipway-job-mine/manifests/{digest}")["layers"]
-    assert of.diff({**inputs, **outputs}, inputs, Listener()) == []
-
-
-def test_what_it_has_is_known_by_tag_and_by_digest(registry: RunningRegistry) -> None:
-    outputs = _OF.create(_inputs(registry, "tcp-wait"), Listener())[1]
-    target = target_of(_target(registry))
+    target = target_of(inputs["target"])
     pinned = by_digest(outputs["reference"], outputs["imageDigest"])
     assert target.digest(pinned) == outputs["imageDigest"]
-    assert target.digest(f"{registry.server}/team/slipway-tcp-wait:0") is None
-    assert target.digest(f"{registry.server}/team/nothing:0") is None
+    assert target.digest(f"{repository}:0") is None
+    _OF.delete(state, Listener())
+    assert _OF.read(state, Listener()) == outputs, "what others may run was removed"
 
 
 def test_a_wrong_login_suggests_docker_login_and_hides_the_password(
     registry: RunningRegistry, tmp_path: Path
 ) -> None:
-    entry = {"username": USER, "password": "not the one"}
+    entry = {registry.server: {"username": USER, "password": "not the one"}}
     file = tmp_path / "config.json"
-    file.write_text(json.dumps({"auths": {registry.server: entry}}))
+    file.write_text(json.dumps({"auths": entry}))
     target = target_of(_target(registry, credentials=str(file)))
-    with pytest.raises(
-        TargetError, match=rf"access to team/a .*docker .*login {registry.server}"
-    ) as told:
+    says = rf"access to team/a .*docker .*login {registry.server}"
+    with pytest.raises(TargetError, match=says) as told:
         target.digest(f"{registry.server}/team/a:1")
     assert "not the one" not in str(told.value)
-
-
-def test_a_missing_login_is_reported(registry: RunningRegistry, tmp_path: Path) -> None:
-    file = tmp_path / "config.json"
-    file.write_text('{"auths": {}}')
-    target = target_of(_target(registry, credentials=str(file)))
-    with pytest.raises(TargetError, match=f"no entry for {registry.server}/team"):
-        target.digest(f"{registry.server}/team/a:1")
 
 
 def test_a_registry_that_is_gone_is_not_up_and_has_lost_nothing(

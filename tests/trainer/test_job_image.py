@@ -168,9 +168,8 @@ def unpacked(context: Path, cache: Path, containerd: Containerd) -> Path:
     return kept
 
 
-@pytest.mark.usefixtures("unpacked")
-def test_the_next_containerd_links_what_was_unpacked_once(
-    context: Path, cache: Path, containerd: Containerd, tmp_path: Path
+def test_the_next_containerd_links_what_was_unpacked_once_and_loses_nothing_with_the_first(
+    context: Path, cache: Path, containerd: Containerd, unpacked: Path, tmp_path: Path
 ) -> None:
     (archive,) = (cache / "images").glob("slipway-job-mine-*.tar")
     archive.write_text("not needed")
@@ -179,18 +178,13 @@ def test_the_next_containerd_links_what_was_unpacked_once(
     with _running(following) as other:
         assert _created(context, other) == _created(context, containerd)
     (linked,) = (following / "root").rglob("digits")
-    (unpacked,) = (tmp_path / "root").rglob("digits")
-    assert linked.samefile(unpacked)
+    (own,) = (tmp_path / "root").rglob("digits")
+    assert linked.samefile(own)
     assert linked.parent.stat().st_mode & 0o777 == 0o750
-
-
-def test_a_cluster_that_goes_takes_nothing_from_the_others(
-    containerd: Containerd, unpacked: Path, tmp_path: Path
-) -> None:
-    assert target_of(containerd.target).is_up
-    shutil.rmtree(tmp_path / "root")
-    (digits,) = unpacked.rglob("digits")
-    assert (digits.read_text(), digits.stat().st_nlink) == ("0123456789\n", 1)
+    for cluster in (following, tmp_path):
+        shutil.rmtree(cluster / "root")
+    (kept,) = unpacked.rglob("digits")
+    assert (kept.read_text(), kept.stat().st_nlink) == ("0123456789\n", 1)
 
 
 def test_where_nothing_can_be_linked_an_image_is_unpacked_again(

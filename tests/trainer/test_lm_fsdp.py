@@ -72,48 +72,6 @@ for path in sys.argv[1:]:
     assert any("exp_avg_sq" in line for line in whole) and len(whole) > 60, whole
     print(hashlib.sha256(chr(10).join(whole).encode()).hexdigest())
 """
-# For how long the training stands still: for a save that is waited for, and for one beside it.
-_BLOCKED = """
-import argparse, json, os, shutil, statistics, sys, time
-from pathlib import Path
-import torch
-import torch.distributed as dist
-import torch.distributed.checkpoint as dcp
-sys.path.insert(0, "/example")
-import train
-
-def backward():
-    train.loss_of(model, text, torch.arange(4), args.context).backward()
-
-def seconds(call, *arguments):
-    began = time.perf_counter()
-    call(*arguments)
-    return time.perf_counter() - began
-
-dist.init_process_group("gloo")
-args = argparse.Namespace(backend="gloo", seed=1, width=1024, layers=2, context=16, lr=1e-3)
-model, optimizer = train.sharded(args)
-checkpoints = train.Checkpoints(Path("/out/beside"), model, optimizer)
-text, waited, beside = torch.arange(256, dtype=torch.uint8), [], []
-for number in range(5):
-    backward()
-    optimizer.step()
-    dist.barrier()
-    path = f"/out/waited/{number}"
-    waited.append(seconds(lambda: dcp.save(checkpoints.state(), checkpoint_id=path)))
-    dist.barrier()
-    shutil.rmtree(path, ignore_errors=True)
-    call = seconds(checkpoints.save, number)
-    backward()
-    beside.append(call + seconds(checkpoints.wait_until_copied))
-    optimizer.step()
-    checkpoints.finish()
-print(json.dumps([statistics.median(waited), statistics.median(beside)]), flush=True)
-checkpoints.stager.close()
-dist.barrier()
-shutil.rmtree("/out/beside", ignore_errors=True)
-os._exit(0)
-"""
 
 
 def train(
@@ -157,7 +115,6 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("lm")
     directory.chmod(0o777)
     (directory / "disturbed.py").write_text(_DISTURBED)
-    (directory / "blocked.py").write_text(_BLOCKED)
     return directory
 
 
@@ -204,15 +161,6 @@ def test_a_checkpoint_of_two_ranks_is_gone_on_from_on_three_and_theirs_on_two(
     # The same batches, summed in another order.
     expected = {step: loss for step, loss in undisturbed.items() if step > 8}
     assert losses == pytest.approx(expected, rel=1e-4)
-
-
-@pytest.mark.long
-def test_a_save_blocks_the_training_for_at_most_a_tenth_of_the_time_of_a_synchronous_one(
-    image: Opened, out: Path
-) -> None:
-    assert start(image, out, "none", "/out/blocked.py") == [0, 0]
-    waited, beside = json.loads((out / "0.out").read_text())
-    assert beside < waited / 10
 
 
 @pytest.mark.long

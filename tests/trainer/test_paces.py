@@ -1,12 +1,11 @@
 """Of real ranks that train together, the one that the others wait for is known, and no other."""
 
-import socket
 from pathlib import Path
 
 import pytest
 
 from jobs.observe.paces import Paces
-from tests.trainer.conftest import Opened
+from tests.trainer.conftest import Opened, free_port
 
 _SCRIPTS = Path(__file__).with_name("scripts")
 _RANKS, _SECONDS = 3, 24
@@ -23,22 +22,13 @@ for pid in $pids; do wait $pid; done
 """
 
 
-@pytest.mark.parametrize(
-    ("slow", "place"),
-    [
-        (1, "data"),
-        pytest.param(0, "compute", marks=pytest.mark.long),
-        pytest.param(_RANKS, "none", marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("slow", "place"), [(1, "data"), (0, "compute"), (_RANKS, "none")])
 def test_the_rank_that_the_others_wait_for_is_named_with_where_its_time_goes(
     image: Opened, tmp_path: Path, slow: int, place: str
 ) -> None:
-    """The rank that the others wait for is named with where its time goes, and no other."""
     tmp_path.chmod(0o777)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    variables = (f"MASTER_PORT={port}", f"SLOW={slow}", f"IN={place}", f"SECONDS={_SECONDS}")
+    variables = (f"MASTER_PORT={free_port()}", f"SLOW={slow}", f"IN={place}", f"SECONDS={_SECONDS}")
     image.run("env", *variables, "sh", "-c", _PODS, mounts={tmp_path: "/out", _SCRIPTS: "/scripts"})
     logs = [(tmp_path / str(rank) / "log").read_text() for rank in range(_RANKS)]
     paces = Paces(_RANKS)

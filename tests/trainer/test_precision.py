@@ -1,6 +1,7 @@
 """`--precision auto` measures which is faster, for all ranks, and leaves the training as it is."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -9,70 +10,36 @@ from tests.trainer.conftest import Opened, Rank
 
 _SMALL = ("--limit-train", "1000", "--limit-test", "200", "--log-interval", "1", "--threads", "1")
 
-# Ranks that took so long with fp32 and with bf16; a rank without times has no bf16.
+# Jobs of ranks that took so long with fp32 and with bf16; a rank without times has no bf16.
 _CHOOSE = """
 import json, sys, torch
 from slipway_trainer.demos import precision
-ranks = json.loads(sys.argv[1])
-found = []
-for seconds in ranks:
+def chosen(seconds, ranks):
     torch.cpu._is_avx512_bf16_supported = lambda: seconds is not None
     precision._measured = lambda *_: dict(zip(("fp32", "bf16"), seconds))
+    rows = [[1, 0, 0] if each is None else [0, *each] for each in ranks]
     def total(*mine):
-        others = [[1, 0, 0] if each is None else [0, *each] for each in ranks]
-        assert list(mine) in others
-        return [float(sum(column)) for column in zip(*others)]
-    found.append(precision.choose(None, torch.zeros(1), None, total))
-print(json.dumps(found))
+        assert list(mine) in rows
+        return [float(sum(column)) for column in zip(*rows)]
+    return precision.choose(None, torch.zeros(1), None, total)
+for ranks in json.loads(sys.argv[1]):
+    print(json.dumps([chosen(seconds, ranks) for seconds in ranks]))
 """
-_PROBE = """
-import json, time, torch
-from slipway_trainer.demos import cifar, precision
-torch.set_num_threads(1)
-torch.cpu._is_avx512_bf16_supported = lambda: True
-net = cifar.Net().to(memory_format=torch.channels_last)  # its dropout takes random numbers
-before = {name: value.clone() for name, value in net.state_dict().items()}
-images, labels = torch.rand(precision.PROBED, 3, 32, 32), torch.arange(precision.PROBED) % 10
-random = torch.get_rng_state()
-began = time.process_time()
-dtype, ratio = precision.choose(net, images, labels, lambda *values: list(values))
-print(json.dumps({
-    "seconds": time.process_time() - began,
-    "weights": all(torch.equal(before[name], value) for name, value in net.state_dict().items()),
-    "gradients": [name for name, each in net.named_parameters() if each.grad is not None],
-    "random": torch.equal(random, torch.get_rng_state()),
-    "training": net.training,
-    "right": (dtype == "bf16") == (ratio >= precision.WORTH_IT),
-}))
-"""
+_JOBS: Mapping[str, tuple[list[list[float] | None], str, float | None]] = {
+    "faster": ([[1.4, 1.0], [1.4, 1.0]], "bf16", 1.4),
+    "hardly faster": ([[1.05, 1.0]], "fp32", 1.05),
+    "slower in all": ([[1.4, 1.0], [0.6, 3.0]], "fp32", 0.5),
+    "one has no bf16": ([[1.4, 1.0], None], "fp32", None),
+}
+"""The seconds of each rank, and what all of them choose, by which ratio."""
 
 
-@pytest.mark.parametrize(
-    ("ranks", "dtype", "ratio"),
-    [
-        pytest.param([[1.4, 1.0], [1.4, 1.0]], "bf16", 1.4, id="faster"),
-        pytest.param([[0.65, 1.0], [0.65, 1.0]], "fp32", 0.65, id="slower", marks=pytest.mark.long),
-        pytest.param([[1.05, 1.0]], "fp32", 1.05, id="hardly faster", marks=pytest.mark.long),
-        pytest.param(
-            [[1.4, 1.0], [0.6, 3.0]], "fp32", 0.5, id="slower in all", marks=pytest.mark.long
-        ),
-        pytest.param([[1.4, 1.0], None], "fp32", None, id="one has no bf16"),
-    ],
-)
-def test_all_ranks_choose_the_same_by_the_sum_of_their_times(
-    image: Opened, ranks: list[list[float] | None], dtype: str, ratio: float | None
-) -> None:
-    found = json.loads(image.run("python3", "-c", _CHOOSE, json.dumps(ranks)))
-    assert found == [[dtype, ratio]] * len(ranks)
-
-
-@pytest.mark.long
-def test_the_probe_is_short_and_leaves_model_and_random_numbers_alone(image: Opened) -> None:
-    found = json.loads(image.run("python3", "-c", _PROBE))
-    assert found.pop("seconds") < 5  # of CPU time, which a busy machine makes longer
-    assert found == {
-        "weights": True, "gradients": [], "random": True, "training": True, "right": True,
-    }  # fmt: skip
+def test_all_ranks_choose_the_same_by_the_sum_of_their_times(image: Opened) -> None:
+    jobs = json.dumps([ranks for ranks, _, _ in _JOBS.values()])
+    lines = image.run("python3", "-c", _CHOOSE, jobs).splitlines()
+    assert dict(zip(_JOBS, map(json.loads, lines), strict=True)) == {
+        name: [[dtype, ratio]] * len(ranks) for name, (ranks, dtype, ratio) in _JOBS.items()
+    }
 
 
 @pytest.mark.long
@@ -91,6 +58,7 @@ def test_a_run_says_what_was_chosen_and_comes_to_what_it_would_if_that_was_named
     assert losses[:2] == losses[2:]
 
 
+@pytest.mark.long
 def test_a_resumed_run_calculates_with_what_it_began_with(image: Opened, tmp_path: Path) -> None:
     kept = {"SLIPWAY_CHECKPOINT_DIR": "/out/checkpoints", "SLIPWAY_CHECKPOINT_EVERY": "5 steps"}
     for name, epochs in (("float32", "1"), ("auto", "2")):

@@ -101,10 +101,7 @@ def test_every_event_is_as_the_schema_says(two: list[Ended], script: list[Ended]
     assert kinds == {"started", "step", "validation", "goal_reached", "epoch", "completed"}
     # The one value that the script above adds of its own.
     assert _problems({k: v for k, v in event.items() if k != "whole"} for event in events) == []
-
-
-def test_the_schema_refuses_what_it_does_not_know(two: list[Ended]) -> None:
-    for kind in ("step", "validation", "goal_reached", "epoch", "completed"):
+    for kind in kinds - {"started"}:
         event = two[0].of(kind)[0]
         assert _problems([event | {"surplus": 1}])
         for name in ("rank", "time"):
@@ -130,19 +127,11 @@ def test_a_goal_stops_all_ranks_in_the_same_step(two: list[Ended]) -> None:
         assert rank.of("validation")[-1]["accuracy"] == rank.message["accuracy"]
         first_epoch = [event["step"] for event in rank.of("validation") if event["epoch"] == 1]
         assert first_epoch == [4, 8, 12, 16]
-
-
-def test_samples_are_counted_up_to_the_step_that_it_stopped_in(two: list[Ended]) -> None:
-    whole = 2000 * (len(two[0].of("epoch")) - 1)
-    begun = two[0].of("goal_reached")[0]["step"] * 2 * 64
-    assert sum(rank.message["samples_seen"] for rank in two) == whole + begun
-
-
-def test_a_goal_out_of_reach_is_reported_as_not_reached(image: Opened, tmp_path: Path) -> None:
-    [rank] = image.train(tmp_path, Rank(), args=(*_TRAIN, "--goal", "accuracy=1"))
-    assert rank.code == 0
-    assert rank.message["goal_reached"] is False
-    assert "time_to_accuracy_seconds" not in rank.message
+        for event in rank.of("validation"):
+            assert event["accuracy"] <= event["top5_accuracy"] <= 1
+    # Counted up to the step that it stopped in.
+    seen = 2000 * (len(two[0].of("epoch")) - 1) + first["step"] * 2 * 64
+    assert sum(rank.message["samples_seen"] for rank in two) == seen
 
 
 def test_the_parts_of_steps_add_up_to_the_epoch(two: list[Ended]) -> None:
@@ -154,12 +143,6 @@ def test_the_parts_of_steps_add_up_to_the_epoch(two: list[Ended]) -> None:
             assert sum(parts.values()) == pytest.approx(epoch["seconds"], rel=0.1, abs=0.02)
             assert 0 < epoch["cpu_seconds"] <= epoch["seconds"] * (threads + 1) + 0.1
             assert epoch["peak_memory_mib"] > 100
-
-
-def test_accuracies_are_shares_of_the_test_set(two: list[Ended]) -> None:
-    for event in two[0].of("validation"):
-        assert event["accuracy"] <= event["top5_accuracy"] <= 1
-        assert event["accuracy"] * 500 == pytest.approx(round(event["accuracy"] * 500), abs=0.1)
 
 
 def test_a_custom_training_loop_is_tracked(script: list[Ended]) -> None:
@@ -181,11 +164,16 @@ def test_a_custom_training_loop_is_tracked(script: list[Ended]) -> None:
     assert script[0].message["epoch_accuracies"] == script[1].message["epoch_accuracies"]
 
 
-def test_a_profile_shows_the_operators_of_a_few_steps(image: Opened, tmp_path: Path) -> None:
-    args = ("--limit-train", "640", "--limit-test", "64", "--profile")
+def test_a_profile_shows_the_operators_of_a_few_steps_and_a_goal_may_be_out_of_reach(
+    image: Opened, tmp_path: Path
+) -> None:
+    args = ("--limit-train", "640", "--limit-test", "64", "--profile", "--goal", "accuracy=1")
     ranks = image.train(tmp_path, Rank(), Rank(), args=args)
-    assert [rank.code for rank in ranks] == [0, 0], ranks[0].errors
-    traces = sorted((tmp_path / "outputs/profile").glob("*.json"))
+    for rank in ranks:
+        assert rank.code == 0, rank.errors
+        assert rank.message["goal_reached"] is False
+        assert "time_to_accuracy_seconds" not in rank.message
+    traces = sorted(tmp_path.glob("outputs-*/profile/*.json"))
     assert [trace.name.split(".")[0] for trace in traces] == ["rank0", "rank1"]
     for trace in traces:
         names = [event.get("name") for event in json.loads(trace.read_text())["traceEvents"]]

@@ -12,29 +12,18 @@ import pytest
 
 from core.paths import CHECKOUT, cache_dir
 from jobs.model.places import tracking_variables
-from tests.trainer.conftest import Opened, installed
+from tests.trainer.conftest import Ended, Opened, installed
 
 _MLFLOW = CHECKOUT / "images/tracking/requirements.mlflow.lock"
 _SINKS = Path(__file__).with_name("sinks.lock")
 _RUNNER = Path(__file__).with_name("tracked_pods.py")
 _SECONDS_TO_SEND = 10
-_FACTS = {
-    "revision": "abc-dirty",
-    "image": "localhost/x:1",
-    "settings": {"workers": 1, "goal": {"a": 1}},
-}
+_SETTINGS = {"workers": 1, "goal": {"a": 1}}
+_FACTS = {"revision": "abc-dirty", "image": "localhost/x:1", "settings": _SETTINGS}
 _MNIST = (
     *("--", "-m", "slipway_trainer.mnist", "--epochs", "2", "--profile", "--no-cuda"),
-    *(
-        "--limit-train",
-        "1000",
-        "--limit-test",
-        "1000",
-        "--log-interval",
-        "1",
-        "--precision",
-        "float32",
-    ),
+    *("--limit-train", "1000", "--limit-test", "1000", "--log-interval", "1"),
+    *("--precision", "float32"),
 )
 # It takes no time itself, so the rest is what tracking adds. It ends when what it awaits is there:
 # importing a package beside pods that train may take all of the limit.
@@ -50,25 +39,11 @@ slipway.finish(accuracy=0.9)
 
 
 @dataclass(frozen=True)
-class Pod:
-    """What a pod left behind, and how it ended."""
-
-    code: int
-    seconds: float
-    events: list[dict[str, Any]]
-    errors: str
-    message: dict[str, Any]
-
-    def of(self, kind: str) -> list[dict[str, Any]]:
-        return [event for event in self.events if event["event"] == kind]
-
-
-@dataclass(frozen=True)
 class Ran:
     """All pods by their names, and all runs of the server by their ids."""
 
     directory: Path
-    pods: Mapping[str, Pod]
+    pods: Mapping[str, Ended]
     runs: Mapping[str, dict[str, Any]]
 
 
@@ -129,24 +104,21 @@ def ran(image: Opened, tmp_path_factory: pytest.TempPathFactory) -> Ran:
     )
 
 
-def _ended(directory: Path, name: str, end: dict[str, Any]) -> Pod:
+def _ended(directory: Path, name: str, end: dict[str, Any]) -> Ended:
     lines = (directory / f"{name}.out").read_text().splitlines()
-    return Pod(
-        end["code"],
-        end["ended"] - end["began"],
-        [json.loads(line) for line in lines if line.startswith("{")],
-        (directory / f"{name}.err").read_text(),
-        json.loads((directory / f"{name}.message").read_text()),
+    return Ended(
+        code=end["code"],
+        seconds=end["ended"] - end["began"],
+        signalled=None,
+        events=[json.loads(line) for line in lines if line.startswith("{")],
+        errors=(directory / f"{name}.err").read_text(),
+        message=json.loads((directory / f"{name}.message").read_text()),
     )
 
 
 @pytest.mark.long
 def test_all_ranks_losses_arrive(ran: Ran) -> None:
-    """A tracked run has every rank's losses by the step of the complete run.
-
-    It has parameters, tags, data set with sha256, and files, also when the server comes up after
-    the job.
-    """
+    """A tracked run has every rank's losses by the step of the complete run."""
     history = ran.runs["run-mnist"]["history"]
     for pod in ("mnist-0", "mnist-1"):
         assert ran.pods[pod].code == 0, ran.pods[pod].errors
@@ -164,16 +136,14 @@ def test_all_ranks_losses_arrive(ran: Ran) -> None:
     assert [point["step"] for point in history["accuracy"]] == [8, 16]
 
 
-def test_a_run_names_what_trained_it_on_what(ran: Ran) -> None:
+def test_a_run_names_what_trained_it_on_what_and_has_its_files(ran: Ran) -> None:
     run = ran.runs["run-mnist"]
     pairs = {
         part: {each["key"]: each["value"] for each in run["data"][part]}
         for part in ("params", "tags")
     }
-    assert (
-        pairs["params"].items()
-        >= {"epochs": "2", "lr": "0.01", "job.workers": "1", "job.goal.a": "1"}.items()
-    )
+    params = {"epochs": "2", "lr": "0.01", "job.workers": "1", "job.goal.a": "1"}
+    assert pairs["params"].items() >= params.items()
     assert pairs["tags"].items() >= {
         "slipway.run_id": "run-mnist", "slipway.revision": "abc-dirty", "slipway.world_size": "2",
         "slipway.image": "localhost/x:1", "slipway.backend": "gloo", "slipway.dataset": "mnist",
@@ -185,10 +155,6 @@ def test_a_run_names_what_trained_it_on_what(ran: Ran) -> None:
     assert data["dataset"]["name"] == "mnist"
     assert len(digest) == 64
     assert digest.startswith(data["dataset"]["digest"])
-
-
-def test_the_programs_files_arrive_and_its_message_names_the_page(ran: Ran) -> None:
-    run = ran.runs["run-mnist"]
     paths = {each["path"] for each in run["files"]}
     assert paths == {"mnist_cnn.pt", "accuracies.json", "predictions.html", "profile"}
     info = run["info"]
@@ -200,10 +166,6 @@ def test_the_programs_files_arrive_and_its_message_names_the_page(ran: Ran) -> N
 def test_a_demo_leaves_a_page_with_its_confusion_matrix_and_pictures_wrong_ones_first(
     ran: Ran,
 ) -> None:
-    """A demo's last validation leaves a confusion matrix of the complete test set.
-
-    It leaves pictures, too, wrong ones first.
-    """
     page = (ran.directory / "mnist-0.outputs/predictions.html").read_text()
     matrix, samples = (
         [re.findall(r"<td[^>]*>([^<]*)", row) for row in table.split("<tr>")[2:]]
@@ -241,10 +203,7 @@ def test_what_a_script_logs_arrives_though_the_server_came_up_later(ran: Ran) ->
 def test_a_server_that_does_not_answer_costs_ten_seconds_and_what_is_lost_is_named(
     ran: Ran, name: str
 ) -> None:
-    """Tracking never fails a job, nor delays it by more than ten seconds, two when it is stopped.
-
-    What did not arrive is counted; without it there is no process and no file.
-    """
+    """Tracking never fails a job, nor delays it by more than ten seconds."""
     pod = ran.pods[name]
     assert pod.code == 0, pod.errors
     [warning] = pod.of("warning")
@@ -256,7 +215,6 @@ def test_a_server_that_does_not_answer_costs_ten_seconds_and_what_is_lost_is_nam
 
 
 def test_wandb_and_tensorboard_are_written_with_their_own_packages(ran: Ran) -> None:
-    """Weights & Biases and TensorBoard are written by their own packages."""
     for name in ("wandb", "tensorboard"):
         assert ran.pods[name].code == 0, ran.pods[name].errors
         assert ran.pods[name].of("warning") == []

@@ -4,27 +4,22 @@ Two processes with the variables of two pods take each way of scripts/worlds.py.
 """
 
 import json
-import random
-import socket
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 
 from images.build.trainer import trainer
 from slipway.worlds import apart
-from tests.trainer.conftest import Opened, installed, opened
+from tests.trainer.conftest import Opened, free_port, installed, opened
 from tests.trainer.test_frameworks import _LOCK
 
 _SCRIPTS = Path(__file__).with_name("scripts")
 _TOGETHER, _APART, _PERHAPS, _NOT_JUDGED = "together", "apart", "perhaps", "not judged"
 _WAYS = {
     "ddp": _TOGETHER,
-    "ddp_without_a_backend": _TOGETHER,
     "accumulated": _TOGETHER,
     "summed_gradients": _TOGETHER,
-    "without_an_optimizer": _TOGETHER,
     "fsdp1": _TOGETHER,
     "fsdp2": _TOGETHER,
     "tensor_parallel": _TOGETHER,
@@ -38,15 +33,11 @@ _WAYS = {
 _FRAMEWORKS = {
     "lightning": _TOGETHER,
     "lightning_without_num_nodes": _APART,
-    "fabric": _TOGETHER,
-    "fabric_without_num_nodes": _APART,
     "accelerate": _TOGETHER,
     "accelerate_without_its_variable": _APART,
-    "transformers": _TOGETHER,
-    "transformers_without_its_variable": _APART,
 }
-# FSDP2 trains on CPUs since torch 2.7, and Debian's torch 2.14 lacks RPC.
-_OLD = {name: verdict for name, verdict in _WAYS.items() if name != "fsdp2"} | {"rpc": _NOT_JUDGED}
+# FSDP2 trains on CPUs since torch 2.7.
+_OLD = {name: verdict for name, verdict in _WAYS.items() if name != "fsdp2"}
 _PODS = """
 for rank in 0 1; do
     mkdir /out/$rank
@@ -65,7 +56,7 @@ def _verdicts(
 ) -> dict[str, str]:
     """Take all of these ways in two pods; return what their notes say of each."""
     directory.chmod(0o777)
-    command = ("env", f"port={_free_ports(len(ways))}", "sh", "-c", _PODS, "sh", *ways)
+    command = ("env", f"port={free_port(len(ways))}", "sh", "-c", _PODS, "sh", *ways)
     image.run(*command, mounts={directory: "/out", _SCRIPTS: "/scripts", **mounts})
     notes: dict[str, list[list[int]]] = {}
     for rank in ("0", "1"):
@@ -76,16 +67,6 @@ def _verdicts(
             assert ends[way]["code"] == 0, errors
             notes.setdefault(way, []).extend([each] if (each := ends[way]["note"]) else [])
     return {way: _verdict(each) for way, each in notes.items()}
-
-
-def _free_ports(count: int) -> int:
-    """Return the first of so many free ports, from which no connection is made by itself."""
-    while True:
-        first = random.randrange(12_000, 30_000)  # noqa: S311 - any will do
-        with suppress(OSError), ExitStack() as held:
-            for port in range(first, first + count):
-                held.enter_context(socket.create_server(("127.0.0.1", port)))
-            return first
 
 
 def _is_end(line: str) -> bool:

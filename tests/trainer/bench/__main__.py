@@ -10,11 +10,15 @@ same BLAS, the same precision.
 
 import argparse
 import os
+import platform
+from collections.abc import Sequence
 from contextlib import ExitStack
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
+from statistics import median
 
-from tests.trainer.bench.contender import Contender, Running
-from tests.trainer.bench.report import Ratio, Row, environment, table
+from tests.trainer.bench.contender import Contender, started
 
 SAMPLES = {"mnist": (6400, 19200), "cifar": (1536, 3072)}
 """Of each process in an epoch, the plain way and ours: 3 to 6 seconds where it was written."""
@@ -33,6 +37,8 @@ PLAIN, FLOAT32, OURS, RANKS, APART = (
 PYPI = ", PyPI's torch"
 DEFAULT = ", Debian's default BLAS"
 LARGE = ", batches of 256"
+_HEADS = ("processes", "BLAS", "precision", "samples", "samples/s", "lowest", "highest")
+_RATIO_HEADS = ("ratio", "median", "lowest", "highest", "same BLAS and precision", "target")
 
 
 def contenders(net: str, cores: list[int], pypi: Path | None) -> list[Contender]:
@@ -61,39 +67,79 @@ def contenders(net: str, cores: list[int], pypi: Path | None) -> list[Contender]
     return made
 
 
-def measure(turns: list[Contender], rounds: int) -> dict[str, Row]:
+def measure(turns: list[Contender], rounds: int) -> dict[str, Contender]:
     """Let all contenders take turns, after a round that isn't counted."""
     with ExitStack() as stack:
-        running = [stack.enter_context(Running(each)) for each in turns]
-        rows = [
-            Row(told.name, len(told.cores), told.blas, each.precision)
-            for told, each in zip(turns, running, strict=True)
-        ]
+        running = [(each, stack.enter_context(started(each))) for each in turns]
         for turn in range(rounds + 1):
-            for row, each in zip(rows, running, strict=True):
-                samples, seconds = each.round()
+            for each, train in running:
+                samples, seconds = train()
                 if turn > 0:
-                    row.add(samples, seconds)
-    return {row.name: row for row in rows}
+                    each.rounds.append((samples, seconds))
+    return {each.name: each for each in turns}
 
 
-def ratios(net: str, rows: dict[str, Row]) -> list[Ratio]:
+def ratio(over: Contender, base: Contender, times: int = 1, target: float | None = None) -> str:
+    """Return a line with how many times as fast one is as `times` others, round by round.
+
+    What slows a round down slows both. Only like is held to a target, the least for the median.
+    """
+    pairs = zip(over.speeds, base.speeds, strict=True)
+    values = [one / (times * other) for one, other in pairs]
+    is_alike = (over.blas, over.precision) == (base.blas, base.precision)
+    verdict = ""
+    if target is not None:
+        met = "met" if median(values) >= target else "missed"
+        verdict = f"{target}: {met if is_alike else 'not compared, see BLAS and precision'}"
+    name = f"{over.name} over {f'{times} times ' if times > 1 else ''}{base.name}"
+    figures = (f"{each:.2f}" for each in (median(values), min(values), max(values)))
+    return _line(name, *figures, "yes" if is_alike else "no", verdict)
+
+
+def ratios(net: str, of: dict[str, Contender]) -> list[str]:
     """Return what the benchmark is about, the headline first."""
-    found = [Ratio(rows[FLOAT32], rows[PLAIN], target=TARGETS[net])]
-    if PLAIN + PYPI in rows:
+    found = [ratio(of[FLOAT32], of[PLAIN], target=TARGETS[net])]
+    if PLAIN + PYPI in of:
         found += [
-            Ratio(rows[FLOAT32 + PYPI], rows[PLAIN + PYPI], target=TARGETS[net]),
-            Ratio(rows[FLOAT32], rows[PLAIN + PYPI]),
-            Ratio(rows[OURS], rows[PLAIN + PYPI]),
+            ratio(of[FLOAT32 + PYPI], of[PLAIN + PYPI], target=TARGETS[net]),
+            ratio(of[FLOAT32], of[PLAIN + PYPI]),
+            ratio(of[OURS], of[PLAIN + PYPI]),
         ]
-    found += [Ratio(rows[OURS], rows[base]) for base in (PLAIN, PLAIN + DEFAULT)]
+    found += [ratio(of[OURS], of[base]) for base in (PLAIN, PLAIN + DEFAULT)]
     for suffix in ("", LARGE):
-        if RANKS + suffix in rows:
+        if RANKS + suffix in of:
             found += [
-                Ratio(rows[RANKS + suffix], rows[APART + suffix], target=SCALING),
-                Ratio(rows[APART + suffix], rows[OURS + suffix], times=2),
+                ratio(of[RANKS + suffix], of[APART + suffix], target=SCALING),
+                ratio(of[APART + suffix], of[OURS + suffix], times=2),
             ]
     return found
+
+
+def table(net: str, rows: Sequence[Contender], lines: Sequence[str]) -> str:
+    """Return a table of a net's contenders, and one of the ratios between them."""
+    shortest = min(seconds for row in rows for _, seconds in row.rounds)
+    found = ["", _line(f"{net}, rounds of {shortest:.1f} s and more", *_HEADS), "|---" * 8 + "|"]
+    for row in rows:
+        total = sum(samples for samples, _ in row.rounds)
+        speeds = (median(row.speeds), min(row.speeds), max(row.speeds))
+        figures = (f"{total:,}", *(f"{speed:,.0f}" for speed in speeds))
+        found.append(_line(row.name, str(len(row.cores)), row.blas, row.precision, *figures))
+    return "\n".join([*found, "", _line(*_RATIO_HEADS), "|---" * 6 + "|", *lines])
+
+
+def _line(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def environment(rounds: int) -> str:
+    """Return when and on what it ran."""
+    processors = Path("/proc/cpuinfo").read_text().splitlines()
+    names = (line.partition(":")[2].strip() for line in processors if line.startswith("model name"))
+    return (
+        f"{datetime.now(UTC):%Y-%m-%d}, {next(names, platform.machine())}, {os.cpu_count()} cores, "
+        f"torch {version('torch')}, Python {platform.python_version()}; {rounds} rounds; load "
+        f"before: {os.getloadavg()[0]:.1f}. Each process on a core of its own, one thread."
+    )
 
 
 def main() -> None:

@@ -70,7 +70,7 @@ def _ours(net: str, samples: int, words: Sequence[str]) -> tuple[Callable[[], in
 
 
 def _blas() -> str:
-    """Return the BLAS that torch calculates with, as `contender.Blas` has it."""
+    """Return the BLAS that torch calculates with, as `contender.Contender` has it."""
     if torch.backends.mkl.is_available():
         return "MKL"
     return "OpenBLAS" if "libopenblas" in Path("/proc/self/maps").read_text() else "reference"

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from slipway_trainer.elastic import PyTorchAllReduceController, RecordIndexService
 
 torch.manual_seed(1)
-features = torch.randn(6000, 20)
+features = torch.randn(3000, 20)
 dataset = TensorDataset(features, features[:, :4].argmax(1))
 model = nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.Linear(64, 4))
 optimizer = torch.optim.Adam(model.parameters(), lr=0.003)

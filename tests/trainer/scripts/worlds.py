@@ -20,7 +20,7 @@ from torch import multiprocessing, nn
 from torch.nn.parallel import DistributedDataParallel
 
 Step = Callable[[], Any]
-_FRAMEWORKS = ("lightning", "accelerate", "transformers")
+_FRAMEWORKS = ("lightning", "accelerate")
 
 
 def train(model: nn.Module, *, between: Step | None = None, after: Step | None = None) -> None:
@@ -55,11 +55,6 @@ def ddp() -> None:
     train(DistributedDataParallel(network()))
 
 
-def ddp_without_a_backend() -> None:
-    dist.init_process_group()
-    train(DistributedDataParallel(network()))
-
-
 def not_wrapped() -> None:
     dist.init_process_group("gloo")
     dist.barrier()
@@ -82,14 +77,6 @@ def summed_gradients() -> None:
     dist.init_process_group("gloo")
     model = network()
     train(model, between=_sum_gradients(model))
-
-
-def without_an_optimizer() -> None:
-    dist.init_process_group("gloo")
-    model = network()
-    for _ in range(3):
-        model(torch.randn(4, 8)).square().mean().backward()
-        _sum_gradients(model)()
 
 
 def accumulated() -> None:
@@ -130,15 +117,6 @@ def tensor_parallel() -> None:
 
     plan = {"0": ColwiseParallel(), "2": RowwiseParallel()}
     train(parallelize_module(network(), init_device_mesh("cpu", (2,)), plan))
-
-
-def rpc() -> None:
-    from torch.distributed import rpc
-
-    rank = int(os.environ["RANK"])
-    rpc.init_rpc(f"worker{rank}", rank=rank, world_size=2)
-    train(network())
-    rpc.shutdown()
 
 
 def no_training() -> None:
@@ -188,27 +166,6 @@ def lightning_without_num_nodes() -> None:
     _lightning()
 
 
-def _fabric(**options: Any) -> None:
-    from lightning.fabric import Fabric  # type: ignore[import-not-found]
-
-    fabric = Fabric(accelerator="cpu", devices=1, **options)
-    fabric.launch()
-    model = network()
-    wrapped, optimizer = fabric.setup(model, torch.optim.SGD(model.parameters(), lr=0.1))
-    for _ in range(4):
-        fabric.backward(wrapped(torch.randn(4, 8)).square().mean())
-        optimizer.step()
-        optimizer.zero_grad()
-
-
-def fabric() -> None:
-    _fabric(num_nodes=2)
-
-
-def fabric_without_num_nodes() -> None:
-    _fabric()
-
-
 def _accelerate(**options: Any) -> None:
     from accelerate import Accelerator  # type: ignore[import-not-found]
 
@@ -227,30 +184,6 @@ def accelerate() -> None:
 def accelerate_without_its_variable() -> None:
     del os.environ["ACCELERATE_USE_CPU"]
     _accelerate()
-
-
-def transformers() -> None:
-    from transformers import Trainer, TrainingArguments  # type: ignore[import-not-found]
-
-    class Model(nn.Module):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.layer = nn.Linear(8, 1)
-
-        def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
-            return {"loss": self.layer(x).square().mean()}
-
-    arguments = TrainingArguments(
-        output_dir=f"/tmp/{os.getpid()}", num_train_epochs=1, report_to=[], save_strategy="no",
-        per_device_train_batch_size=4, disable_tqdm=True, logging_steps=1,
-    )  # fmt: skip
-    rows = [{"x": torch.randn(8)} for _ in range(32)]
-    Trainer(model=Model(), args=arguments, train_dataset=rows).train()
-
-
-def transformers_without_its_variable() -> None:
-    del os.environ["ACCELERATE_USE_CPU"]
-    transformers()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,11 @@
-"""A program's files and checkpoints go to s3:// and gs:// URLs, by the image's own packages."""
+"""A program's files and checkpoints go to s3://, gs:// and abfs:// URLs, by the image's packages.
+
+Azure's own emulator stands for abfs://.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -104,8 +108,10 @@ class Store:
     def __init__(
         self, image: Opened, scheme: str, variables: Mapping[str, str], directory: Path
     ) -> None:
-        self.image, self.directory = image, directory
-        self.url = f"{scheme}://{stores.BUCKET}"
+        self.image, self.scheme, self.directory = image, scheme, directory
+        # s3:// and gs:// are one server's.
+        self.root = f"{stores.BUCKET}/{scheme}"
+        self.url = f"{scheme}://{self.root}"
         self.variables = variables
         directory.chmod(0o777)
         (directory / "log").touch()
@@ -129,7 +135,7 @@ class Store:
         return self.run(launcher, *arguments, SLIPWAY_OUTPUT_DIR="/out/outputs", **more)
 
     def files(self, path: str) -> dict[str, str]:
-        """Return the sha256 of each file below a path of the bucket."""
+        """Return the sha256 of each file below a path of this store."""
         found: dict[str, str] = json.loads(self.run(_READS, f"{self.url}/{path}").splitlines()[-1])
         return found
 
@@ -141,35 +147,34 @@ class Store:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Mapping[str, str]]]:
-    with stores.running(tmp_path_factory.mktemp("stores")) as variables:
-        yield variables
+def servers(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Mapping[str, Mapping[str, str]]]:
+    """The variables by which a program reaches the store of each scheme."""
+    with ExitStack() as stack:
+        others = stack.enter_context(stores.moto(tmp_path_factory.mktemp("moto")))
+        yield {**others, **stack.enter_context(stores.azurite(tmp_path_factory.mktemp("azure")))}
 
 
-@pytest.fixture(params=["s3", "gs"])
+@pytest.fixture(params=["s3", "gs", "abfs"])
 def store(
     image: Opened,
     tmp_path: Path,
-    server: Mapping[str, Mapping[str, str]],
+    servers: Mapping[str, Mapping[str, str]],
     request: pytest.FixtureRequest,
 ) -> Store:
-    return Store(image, request.param, server[request.param], tmp_path)
+    return Store(image, request.param, servers[request.param], tmp_path)
 
 
 def test_what_arrives_is_what_was_sent(store: Store) -> None:
-    said = store.launch(
-        _LEAVES,
-        *stores.ODD_NAMES,
-        SLIPWAY_OUTPUTS=f"{store.url}/jobs",
-        SLIPWAY_RUN_ID=f"run-{store.url[:2]}",
-    )
+    """Files of any name sent to s3://, gs:// and abfs:// URLs arrive unchanged."""
+    place = {"SLIPWAY_OUTPUTS": f"{store.url}/jobs", "SLIPWAY_RUN_ID": "run-1"}
+    said = store.launch(_LEAVES, *stores.ODD_NAMES, **place)
     assert said.splitlines()[-1] == "ended 0", said
     sent = store.message["artifacts"]
     assert set(sent) == {"artifacts.json", "logs/0.txt", "model.pt", *stores.ODD_NAMES}
-    read = store.files(f"jobs/run-{store.url[:2]}")
-    scheme = store.url.partition("://")[0]
-    assert read == {
-        entry["url"].removeprefix(f"{scheme}://"): entry["sha256"] for entry in sent.values()
+    assert store.files("jobs/run-1") == {
+        entry["url"].removeprefix(f"{store.scheme}://"): entry["sha256"] for entry in sent.values()
     }
     assert sent["model.pt"]["sha256"] == sha256(_MODEL).hexdigest()
 
@@ -177,21 +182,17 @@ def test_what_arrives_is_what_was_sent(store: Store) -> None:
 def test_of_a_jobs_runs_the_last_and_the_last_that_succeeded_stay_and_can_be_read(
     store: Store,
 ) -> None:
-    place = f"{store.url}/{store.url[:2]}"
-    found = json.loads(store.run(_KEEPS, place).splitlines()[-1])
+    found = json.loads(store.run(_KEEPS, f"{store.url}/kept").splitlines()[-1])
     assert found["sent"] == ["artifacts.json", "model.pt"]
     assert found["fetched"] == [len(_MODEL), sha256(_MODEL).hexdigest()]
-    root = f"{place}/slipway/outputs/mine".partition("://")[2]
+    root = f"{store.root}/kept/slipway/outputs/mine"
     runs = (f"{root}/{run}/{name}" for run in ("run-2", "run-3") for name in found["sent"])
-    assert store.files(f"{store.url[:2]}/slipway").keys() == {*runs, f"{root}/run-2/.slipway-ended"}
+    assert store.files("kept/slipway").keys() == {*runs, f"{root}/run-2/.slipway-ended"}
 
 
 def test_checkpoints_are_there_for_the_next_attempt_and_go_when_all_is_done(store: Store) -> None:
-    """Checkpoints in a store are there for the next attempt, wherever its pods are.
-
-    They go when all is done. A store that can't be read starts nothing over.
-    """
-    place = f"checkpoints/{store.url[:2]}/{'a' * 16}"
+    """Checkpoints in a store are there for the next attempt, wherever its pods are."""
+    place = f"checkpoints/{'a' * 16}"
     checkpoints = {"SLIPWAY_CHECKPOINT_URL": f"{store.url}/{place}"}
     found = []
     for attempt, code in enumerate((3, 3, 0)):
@@ -203,16 +204,36 @@ def test_checkpoints_are_there_for_the_next_attempt_and_go_when_all_is_done(stor
     assert found == ["found", "found step-0", "found step-7"]
 
 
+@pytest.mark.parametrize("store", ["s3"], indirect=True)
 def test_each_ranks_part_of_a_sharded_checkpoint_is_there_for_every_pod(store: Store) -> None:
     (store.directory / "sharded.py").write_text(_SHARDED)
-    place = f"{store.url}/checkpoints/{store.url[:2]}/{'b' * 16}"
+    place = f"{store.url}/checkpoints/{'b' * 16}"
     said = store.run(_TWO_PODS, SLIPWAY_CHECKPOINT_URL=place, GLOO_SOCKET_IFNAME="lo")
     assert said.splitlines()[-2:] == ["ended 3 3", "ended 0 0"], said
 
 
-def test_a_missing_bucket_fails_the_job_with_the_reason_in_a_few_lines(store: Store) -> None:
-    said = store.launch(_LEAVES, SLIPWAY_OUTPUTS=store.url.replace(stores.BUCKET, "missing"))
+@pytest.mark.parametrize(
+    ("store", "reason"),
+    [("s3", "NoSuchBucket"), ("gs", "NoSuchBucket"), ("abfs", "No such container")],
+    indirect=["store"],
+)
+def test_a_missing_bucket_fails_the_job_with_the_reason_in_a_few_lines(
+    store: Store, reason: str
+) -> None:
+    missing = store.url.replace(stores.BUCKET, "missing")
+    said = store.launch(_LEAVES, SLIPWAY_OUTPUTS=missing)
     assert said.splitlines()[-1] == "ended 1"
     error = store.message["error"]
-    assert "NoSuchBucket" in error
+    assert reason in error
+    assert missing in error
     assert "RetryError" not in error
+
+
+@pytest.mark.parametrize("store", ["abfs"], indirect=True)
+def test_a_wrong_key_fails_the_job_and_is_not_shown(store: Store) -> None:
+    name = "AZURE_STORAGE_CONNECTION_STRING"
+    wrong = store.variables[name].replace("AccountKey=", "AccountKey=AAAA")
+    said = store.launch(_LEAVES, SLIPWAY_OUTPUTS=f"{store.url}/jobs", **{name: wrong})
+    assert said.splitlines()[-1] == "ended 1"
+    assert "AuthorizationFailure" in store.message["error"]
+    assert "AAAA" not in said + (store.directory / "log").read_text()

@@ -29,6 +29,7 @@ from tests.engine.job_programs import python
 from tests.engine.pytorchjob_stack import Jobs
 from tests.runs.runner import Runs
 
+pytestmark = pytest.mark.long
 _HOURS, _HOUR_SECONDS, _STEPS = 12, 15, 30
 _TALKING = """
 import os, time
@@ -115,7 +116,6 @@ def waiting(left: Left) -> Iterator[None]:
     assert not waiter.is_alive()
 
 
-@pytest.mark.long
 def test_a_run_of_twelve_hours_is_waited_for_to_its_end(
     job_name: str, left: Left, runs: Runs, jobs: Jobs, trainer: str, own_cluster: TestCluster
 ) -> None:

@@ -2,12 +2,15 @@
 
 import json
 
+import pytest
+
 from tests.engine.awaiting import await_true
 from tests.engine.job_programs import SLEEPING, python
 from tests.engine.pytorchjob_stack import Jobs
 from tests.runs.runner import Runs
 
 
+@pytest.mark.long
 def test_a_run_that_is_suspended_with_kubectl_goes_on_after_it(
     job_name: str, runs: Runs, jobs: Jobs, trainer: str
 ) -> None:

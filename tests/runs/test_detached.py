@@ -221,34 +221,6 @@ def test_no_verdict_is_lost_and_nothing_trains_twice_whatever_is_killed_whenever
     left.destroy(job_name)
 
 
-_TALKATIVE = """
-import sys, time
-for number in range(300_000):
-    print(number, "x" * 100)
-    if number % 1000 == 0:
-        sys.stdout.flush()
-        time.sleep(0.2)
-"""
-"""Prints 33 MB in a minute or so: a kubelet keeps 10 MiB of a log in one piece."""
-
-
-@pytest.mark.long
-def test_a_log_that_the_kubelet_rotates_is_whole_where_it_is_kept(
-    job_name: str, left: Runs, jobs: Jobs, trainer: str
-) -> None:
-    """Another machine gets every line of it from the cluster, when the pods are gone."""
-    declared = python(trainer, _TALKATIVE, wait=False, workers=0)
-    left.train(job_name, **declared)
-    run_id = left.output(job_name)["run_id"]
-    _await_end(jobs, job_name)
-    jobs.kubectl("delete", "pytorchjob", job_name)
-    left.train(job_name, **declared)
-    (log,) = archive.of_job("test", job_name).run(run_id).logs()
-    numbers = [int(line.text.split()[0]) for line in log.lines()]
-    assert numbers == [*range(300_000)]
-    left.destroy(job_name)
-
-
 def _answers(jobs: Jobs, job: str) -> bool:
     with suppress(Exception):
         _ledger(jobs, job)

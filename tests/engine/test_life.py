@@ -5,6 +5,7 @@ which leaves warnings in its events.
 """
 
 import json
+import time
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -12,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests import readme
-from tests.engine.stack import LiveStack
+from tests.engine.pytorchjob_stack import Jobs
+from tests.engine.stack import UP_SECONDS, LiveStack
+from tests.engine.test_ports import NOBODY, answering, guarded_ports
 
 RANKS = 4
 
@@ -30,14 +33,15 @@ def test_make_up_trains_mnist_on_every_sample_with_four_ranks(live_stack: LiveSt
     assert took.total_seconds() == pytest.approx(result["duration_seconds"], abs=1)
 
 
-def test_outputs_match_the_logs_of_the_ranks(live_stack: LiveStack) -> None:
-    result = live_stack.job("mnist-gloo")
-    started, epochs = [], []
-    for replica in ["master-0", *(f"worker-{index}" for index in range(RANKS - 1))]:
-        log = live_stack.kubectl(f"--namespace slipway-jobs logs mnist-gloo-{replica}")
-        events = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
-        started += [event for event in events if event["event"] == "started"]
-        epochs += [event for event in events if event["event"] == "epoch"]
+def test_outputs_and_make_logs_match_what_the_ranks_wrote(live_stack: LiveStack) -> None:
+    result, events = live_stack.job("mnist-gloo"), Jobs(live_stack.kubeconfig).events("mnist-gloo")
+    lines = live_stack.run("make -s logs JOB=mnist-gloo").output.splitlines()
+    # Each begins with whose it is: [rank 0].
+    shown = [line.partition("] ")[2] for line in lines if line.startswith("[rank ")]
+    printed = [json.loads(text) for text in shown if text.startswith("{")]
+    assert sorted(map(json.dumps, printed)) == sorted(map(json.dumps, events))
+    started = [event for event in events if event["event"] == "started"]
+    epochs = [event for event in events if event["event"] == "epoch"]
     assert sorted(event["rank"] for event in started) == list(range(RANKS))
     assert {event["world_size"] for event in started} == {result["world_size"]}
     assert {event["backend"] for event in started} == {result["backend"]}
@@ -84,10 +88,23 @@ def test_the_kubeconfig_is_a_secret(live_stack: LiveStack) -> None:
     assert not any("client-key-data" in text for text in kept)
 
 
-def test_a_second_make_up_changes_nothing_and_trains_nothing(live_stack: LiveStack) -> None:
+def test_a_second_make_up_trains_nothing_and_no_port_of_it_answers_another_user(
+    live_stack: LiveStack,
+) -> None:
+    """Whichever the engine, the language host and the plugins open until its end."""
     before, result = live_stack.uids(), live_stack.job("mnist-gloo")
-    again = live_stack.up()
-    assert_nothing_changed(again.text)
+    again = live_stack.scratch.start("make up")
+    roots: dict[int, list[int]] = {}
+    deadline = time.monotonic() + UP_SECONDS
+    while again.poll() is None:
+        assert time.monotonic() < deadline
+        for port in guarded_ports() - roots.keys():
+            assert answering([port], (), NOBODY) == []
+            roots[port] = answering([port], (), 0)
+    assert again.returncode == 0
+    assert len(list(filter(None, roots.values()))) > 4
+    scratch = live_stack.scratch
+    assert_nothing_changed(scratch.output.read_text() + scratch.errors.read_text())
     assert live_stack.uids() == before
     assert live_stack.job("mnist-gloo") == result
 

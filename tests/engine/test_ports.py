@@ -14,7 +14,6 @@ import pytest
 from core.paths import CHECKOUT
 from core.process import run
 from scripts import guard
-from tests.engine.stack import UP_SECONDS, LiveStack
 
 NOBODY = 65534
 LIMIT = 30
@@ -108,20 +107,6 @@ def test_no_port_of_roots_cli_answers_another_user(inside: tuple[str, ...]) -> N
         assert answering(guarded, inside, 0) == guarded
         assert answering(guarded, inside, NOBODY) == []
         assert answering(open_to_all, inside, NOBODY) == open_to_all
-
-
-def test_no_port_of_make_up_answers_another_user(live_stack: LiveStack) -> None:
-    """Whichever the engine, the language host and the plugins open until its end."""
-    command = live_stack.scratch.start("make up")
-    roots: dict[int, list[int]] = {}
-    deadline = time.monotonic() + UP_SECONDS
-    while command.poll() is None:
-        assert time.monotonic() < deadline
-        for port in guarded_ports() - roots.keys():
-            assert answering([port], (), NOBODY) == []
-            roots[port] = answering([port], (), 0)
-    assert command.returncode == 0
-    assert len(list(filter(None, roots.values()))) > 4
 
 
 def guarded_ports() -> set[int]:

@@ -18,10 +18,9 @@ import yaml
 from jobs.records import archive
 from tests.engine.awaiting import COMMAND_SECONDS, await_true
 from tests.engine.job_programs import SLEEPING, TALKING, WITHOUT_END, enough, python
-from tests.engine.killing import orphans, train_with
+from tests.engine.killing import orphans, train_with, wait_until_said
 from tests.engine.pytorchjob_stack import Jobs, JobStack
 from tests.engine.stack import LiveStack
-from tests.engine.test_life_healing import wait_until_said
 from tests.runs.log_reader import kept, printed, reading, results, texts
 
 ENDING_SECONDS = 60

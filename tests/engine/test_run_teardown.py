@@ -13,9 +13,8 @@ import pytest
 
 from clusters import owner
 from tests.engine.footprint import Footprint
-from tests.engine.killing import train_with
+from tests.engine.killing import train_with, wait_until_said
 from tests.engine.stack import LiveStack
-from tests.engine.test_life_healing import wait_until_said
 
 HOLD = "example.com/hold"
 NOTHING = r"Nothing is left of dev: 0 processes, .*0 files"

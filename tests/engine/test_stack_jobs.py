@@ -27,21 +27,8 @@ _OWN_JOB = CHECKOUT / "docs/own-job.md"
 TRAINING_SAMPLES = {
     "mnist": 60_000, "cifar10": 50_000, "fashion-mnist-as-cifar10": 50_000, "images": 6_000,
 }  # fmt: skip
-BRIEFLY: Mapping[str, dict[str, Any]] = {
-    "mnist-gloo": {},
-    "cifar-single-node": {
-        "args": ["--limit-train", "6000"],
-        "minAccuracy": {"fashion-mnist-as-cifar10": 0.6, "cifar10": 0.15},
-    },
-    "images-gloo": {
-        "args": ["--limit-train", "1500"],
-        "minAccuracy": {"fashion-mnist-as-cifar10": 0.2, "cifar10": 0.11},
-    },
-}
-"""Demos that need no GPU, with the settings of each; the others' modules are the same."""
-WHOLLY: Mapping[str, dict[str, Any]] = {
-    name: {} for name in (*BRIEFLY, "cifar-gloo", "mnist-elastic")
-}
+DEMOS = ("mnist-gloo", "cifar-single-node", "images-gloo", "cifar-gloo", "mnist-elastic")
+"""Those that need no GPU."""
 _SCRIPT = """\
 import hashlib, importlib.metadata, json, os, pathlib, sys, time
 names = ["RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"]
@@ -95,63 +82,35 @@ def declare(live_stack: LiveStack) -> Iterator[Declare]:
     assert "-env" not in live_stack.kubectl("--namespace slipway-jobs get secrets --output name")
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        pytest.param(BRIEFLY, id="briefly"),
-        pytest.param(WHOLLY, id="wholly", marks=pytest.mark.long),
-    ],
-)
-def settings(request: pytest.FixtureRequest) -> Mapping[str, dict[str, Any]]:
-    """What the stack trains."""
-    declared: Mapping[str, dict[str, Any]] = request.param
-    return declared
-
-
-@pytest.fixture(scope="module")
-def demos(
-    live_stack: LiveStack, declare: Declare, settings: Mapping[str, dict[str, Any]]
-) -> LiveStack:
-    """The stack with these demos, trained."""
-    finished = declare(settings)
-    assert finished.code == 0, finished
-    return live_stack
-
-
-def test_every_demo_reaches_its_accuracy_on_every_sample_of_every_epoch(
-    demos: LiveStack, settings: Mapping[str, dict[str, Any]]
+@pytest.mark.long
+def test_every_demo_reaches_its_accuracy_on_every_sample_and_outputs_match_the_logs(
+    live_stack: LiveStack, declare: Declare
 ) -> None:
-    for demo, declared in settings.items():
-        _assert_trained(demos, demo, declared)
+    finished = declare({demo: {} for demo in DEMOS})
+    assert finished.code == 0, finished
+    for demo in DEMOS:
+        result = live_stack.job(demo)
+        _assert_trained(demo, result)
+        _assert_logged(demo, result, Jobs(live_stack.kubeconfig).events(demo))
 
 
-def _assert_trained(demos: LiveStack, demo: str, declared: Mapping[str, Any]) -> None:
-    job, result = CATALOG[demo], demos.job(demo)
+def _assert_trained(demo: str, result: Mapping[str, Any]) -> None:
+    job = CATALOG[demo]
     assert result["state"] == "Succeeded", result
-    minimum = declared.get("minAccuracy", job.min_accuracy)
-    if isinstance(minimum, dict):
+    minimum = job.min_accuracy
+    if isinstance(minimum, Mapping):
         minimum = minimum[result["dataset"]]
     assert minimum is not None
     assert job.epochs is not None
     assert result["accuracy"] >= minimum, demo
-    limit = declared.get("args", [])[1:]
     name = "images" if job.module == "images" else result["dataset"]
-    samples = int(limit[0]) if limit else TRAINING_SAMPLES[name]
-    assert result["samples_seen"] == job.epochs * samples, demo
+    assert result["samples_seen"] == job.epochs * TRAINING_SAMPLES[name], demo
     assert len(result["epoch_accuracies"]) == job.epochs
     assert result["world_size"] == Topology.of_declared(declaration(job)).world_size
     assert set(result["exit_codes"].values()) == {0}
 
 
-def test_the_demos_outputs_are_what_their_ranks_wrote_to_their_logs(
-    demos: LiveStack, settings: Mapping[str, dict[str, Any]]
-) -> None:
-    for demo in settings:
-        _assert_logged(demos, demo)
-
-
-def _assert_logged(demos: LiveStack, demo: str) -> None:
-    result, events = demos.job(demo), Jobs(demos.kubeconfig).events(demo)
+def _assert_logged(demo: str, result: Mapping[str, Any], events: list[dict[str, Any]]) -> None:
     epochs = [event for event in events if event["event"] == "epoch"]
     last = [event for event in epochs if event["epoch"] == CATALOG[demo].epochs]
     ranks = list(range(result["world_size"]))
@@ -162,21 +121,6 @@ def _assert_logged(demos: LiveStack, demo: str) -> None:
     completed = [event for event in events if event["event"] == "completed"]
     assert sorted(event["rank"] for event in completed) == ranks
     assert {event["dataset"] for event in completed} == {result["dataset"]}
-
-
-def test_demos_for_gpus_are_listed_as_skipped_with_the_reason(demos: LiveStack) -> None:
-    skipped = demos.outputs()["skipped"]
-    assert sorted(skipped) == ["cifar-nccl", "mnist-nccl"]
-    assert all("GPU" in reason for reason in skipped.values())
-
-
-def test_make_logs_shows_what_every_rank_of_a_demo_wrote(demos: LiveStack) -> None:
-    lines = demos.run("make -s logs JOB=mnist-gloo").output.splitlines()
-    # Each begins with whose it is: [rank 0].
-    shown = [line.partition("] ")[2] for line in lines if line.startswith("[rank ")]
-    events = [json.loads(text) for text in shown if text.startswith("{")]
-    written = Jobs(demos.kubeconfig).events("mnist-gloo")
-    assert sorted(map(json.dumps, events)) == sorted(map(json.dumps, written))
 
 
 @pytest.fixture(scope="module")
@@ -208,6 +152,7 @@ def own(
     (checkout / "mine").mkdir()
     (checkout / "mine/train.py").write_text(_SCRIPT)
     (checkout / "mine/requirements.txt").write_text("torchmetrics==1.8.2\n")
+    (checkout / "lacking.txt").write_text("slipway-has-no-such-package==1\n")
     (checkout / "built").mkdir()
     (documented,) = re.findall(r"```dockerfile\n(.*?)```", _OWN_JOB.read_text(), re.DOTALL)
     (checkout / "built/Dockerfile").write_text(f"{documented}WORKDIR /opt/mine\n")
@@ -274,6 +219,7 @@ def _jobs(stack: LiveStack, archive: Path) -> dict[str, Any]:
             "args": ["--epochs", "3"],
             "workers": 0,
         },
+        "lacking": {"script": "mine", "requirements": "lacking.txt", **small},
         "placed": {"image": image, "command": ["python3", "-c", _PRINT, *placeholders], **small},
     }
 
@@ -433,16 +379,9 @@ def test_placeholders_are_filled_in(own: LiveStack, rank: int) -> None:
     assert own.run(f"make logs JOB=placed RANK={rank}").output.strip() == expected
 
 
-def test_a_package_that_cannot_be_had_ends_up_before_the_job_is_submitted(
-    own: LiveStack, declare: Declare
-) -> None:
-    """A package that is missing, or has another hash or torch, ends `up` before the job starts.
-
-    The message has pip's reason and what to do.
-    """
-    (own.scratch.checkout / "lacking.txt").write_text("slipway-has-no-such-package==1\n")
-    lacking = {"script": "mine", "requirements": "lacking.txt", "cpu": "100m", "memory": "256Mi"}
-    said = declare({"mnist-gloo": {}, "lacking": lacking}).text
+def test_a_package_that_cannot_be_had_ends_up_before_the_job_is_submitted(own: LiveStack) -> None:
+    """The message has pip's reason and what to do."""
+    said = (own.scratch.directory / "up.log").read_text()
     reason = "the index does not offer slipway-has-no-such-package==1"
     assert f"lacking.txt can't be installed: {reason}" in said
     assert "Correct the file and run `make up` again" in said

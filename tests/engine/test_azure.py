@@ -157,10 +157,6 @@ def scaled(stack: AzureStack, name: str = "gpu") -> list[int]:
 
 
 def test_from_nothing_to_a_job_that_succeeded(aks: AzureStack, cluster: TestCluster) -> None:
-    """`up` on `azure` goes from nothing to a job that succeeded, and destroy leaves nothing.
-
-    Azure is the tests' double, with a real cluster behind.
-    """
     assert node(cluster) == AS_IT_WAS
     aks.azure.late_roles.write_text("1")
     said = aks.bring_up()
@@ -177,17 +173,13 @@ def test_from_nothing_to_a_job_that_succeeded(aks: AzureStack, cluster: TestClus
     # No regular node is paid for while spot ones can be had.
     assert set(scaled(aks, "gpufallback")) == {0}
     assert aks.output("cuda")["state"] == "unverified"
-
-
-def test_it_was_reached_as_the_person_who_is_logged_in_and_not_as_an_administrator(
-    aks: AzureStack,
-) -> None:
+    # It was reached as the person who is logged in, and not as an administrator.
     listed = [call for call in aks.azure.calls if call["action"] == "list credentials"]
     assert {call["format"] for call in listed} == {"exec"}
-    logins = (aks.azure.directory / "logins").read_text().split()
-    assert set(logins) == {"azurecli"}
+    assert set((aks.azure.directory / "logins").read_text().split()) == {"azurecli"}
 
 
+@pytest.mark.long
 def test_another_size_of_the_pool_changes_the_pool_and_no_cluster(aks: AzureStack) -> None:
     aks.settings["gpu"] = {**aks.settings["gpu"], "maxNodes": 3}
     changed = aks.bring_up()
@@ -199,10 +191,6 @@ def test_another_size_of_the_pool_changes_the_pool_and_no_cluster(aks: AzureStac
 
 
 def test_nodes_that_no_job_needs_are_given_back(aks: AzureStack, cluster: TestCluster) -> None:
-    """The GPU pool grows from nothing and shrinks again.
-
-    Another number of nodes replaces no cluster; refresh finds what was changed in the portal.
-    """
     # The autoscaler has gone on with any command that had the plugin running.
     if node(cluster) != AS_IT_WAS:
         [spot] = [each for each in pools(aks.azure) if each.is_spot]
@@ -211,24 +199,20 @@ def test_nodes_that_no_job_needs_are_given_back(aks: AzureStack, cluster: TestCl
 
 
 @pytest.mark.long
-def test_another_size_of_its_nodes_is_previewed_as_another_pool(aks: AzureStack) -> None:
-    before = aks.settings["gpu"]
-    aks.settings["gpu"] = {**before, "size": "Standard_NC8as_T4_v3"}
+def test_a_preview_tells_another_pool_from_another_cluster_and_explains_that(
+    aks: AzureStack,
+) -> None:
+    before = dict(aks.settings)
+    aks.settings["gpu"] = {**before["gpu"], "size": "Standard_NC8as_T4_v3"}
     aks.configure()
     previewed = aks.preview()
-    aks.settings["gpu"] = before
-    aks.configure()
     assert "update-replace" in previewed.diff("azure-gpu")["vmSize"]
     assert not any("ManagedCluster" in urn for urn in previewed.urns("replace", "update"))
 
-
-@pytest.mark.long
-def test_a_preview_explains_why_the_cluster_is_replaced(aks: AzureStack) -> None:
-    """A preview says in words what makes a cluster on Azure anew."""
-    aks.settings["network"] = {"pods": "10.9.0.0/16"}
+    aks.settings = {**before, "network": {"pods": "10.9.0.0/16"}}
     aks.configure()
     previewed = aks.preview()
-    del aks.settings["network"]
+    aks.settings = before
     aks.configure()
     told = "the cluster will be replaced: network.pods 10.244.0.0/16 → 10.9.0.0/16. "
     assert told in previewed.text
@@ -284,10 +268,10 @@ def test_destroy_leaves_nothing_in_azure_and_nothing_in_the_cluster(
     assert names == {"default", "kube-node-lease", "kube-public", "kube-system"}
 
 
+@pytest.mark.long
 def test_on_azure_local_from_nothing_to_a_job_that_succeeded_and_back(
     on_azure_local: AzureStack, cluster: TestCluster, arm: Arm
 ) -> None:
-    """`azure-stack` goes the same way."""
     stack = on_azure_local
     stack.azure.late_roles.write_text("1")
     stack.bring_up()

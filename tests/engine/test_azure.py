@@ -1,6 +1,7 @@
 """`pulumi up` on Azure the whole way: on the tests' double of it, with a real cluster behind it.
 
-Its one node acts for every pool, and nvidia.com/gpu on it is a number for scheduling.
+Its one node acts for every pool, and nvidia.com/gpu on it is a number for scheduling. The tests run
+in order, since the cluster has room for one stack: that on Azure Local goes before the other comes.
 """
 
 import re
@@ -19,6 +20,7 @@ from tests.doubles.azure_native.provider import change_in_portal
 from tests.doubles.azure_native.store import Record, Store
 from tests.engine.awaiting import COMMAND_SECONDS, await_true
 from tests.engine.azure_stack import AzureStack, images, let_pull, own
+from tests.engine.cli_stack import Outcome
 from tests.engine.embedded_cluster import TestCluster, bring_in_trainer
 from tests.trainer.registry import RunningRegistry, running
 
@@ -52,20 +54,29 @@ def trainer(cluster: TestCluster) -> str:
 
 
 @pytest.fixture(scope="module")
-def aks(
+def created(
     cluster: TestCluster, trainer: str, root: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[AzureStack]:
-    """The stack `azure` with values of its own, and a job of two ranks on two nodes with GPUs."""
+) -> Iterator[tuple[AzureStack, Outcome]]:
+    """The stack `azure` with values of its own, and a job of two ranks on two nodes with GPUs.
+
+    It is up, though its cluster answered before it knew of the person's role.
+    """
     config = yaml.safe_load((root / "stacks/azure.yaml").read_text())["config"]
     settings = {**own(config["slipway:cluster"]), "name": "azure", "images": images(trainer)}
     settings["gpu"] = {**settings["gpu"], "spot": {"fallback": {"maxNodes": 2}}}
     jobs = {JOB: {"workers": 1, "gpus": 1, "retries": 2, **SHORT}}
     stack = AzureStack(tmp_path_factory.mktemp("stack"), root, cluster, settings, jobs)
+    stack.azure.late_roles.write_text("1")
     try:
-        yield stack
+        yield stack, stack.bring_up()
     finally:
         if stack.resources:
             stack.destroy()
+
+
+@pytest.fixture
+def aks(created: tuple[AzureStack, Outcome]) -> AzureStack:
+    return created[0]
 
 
 @pytest.fixture
@@ -156,11 +167,77 @@ def scaled(stack: AzureStack, name: str = "gpu") -> list[int]:
     ]
 
 
-def test_from_nothing_to_a_job_that_succeeded(aks: AzureStack, cluster: TestCluster) -> None:
+@pytest.mark.long
+def test_on_azure_local_from_nothing_to_a_job_that_succeeded_and_back(
+    on_azure_local: AzureStack, cluster: TestCluster, arm: Arm
+) -> None:
+    stack = on_azure_local
+    stack.azure.late_roles.write_text("1")
+    stack.bring_up()
+    assert stack.azure.late_roles.read_text() == "0"
+    result = stack.result(JOB)
+    assert (result["state"], result["world_size"]) == ("Succeeded", 2), result
+    assert node(cluster)["gpus"] == "1"
+    assert stack.in_azure("LogicalNetwork") == ["local-nodes"]
+    assert stack.in_azure("ConnectedCluster") == ["local"]
+    assert sorted(stack.in_azure("Resource")) == ["default", "gpu"]
+    pulled = {
+        each["image"]
+        for pod in cluster.get("pods", "--namespace=kubeflow")["items"]
+        for each in pod["spec"]["containers"]
+    }
+    [kubeconfig] = [each for each in stack.resources if "LocalKubeconfig" in each["type"]]
+    assert "token" not in kubeconfig["inputs"].keys() | kubeconfig["outputs"].keys()
+    assert pulled
+    assert all(image.startswith("127.0.0.1:") for image in pulled)
+
+    stack.settings["gpu"] = {**stack.settings["gpu"], "maxNodes": 3}
+    changed = stack.bring_up()
+    # All else is as it was.
+    assert changed.changes == {"update": 2}, changed.urns("update", "replace", "create")
+    assert changed.diff("local-gpu") == {"properties.maxCount": "update"}
+    # Each time, as it may be another by then.
+    assert sum(each.startswith("POST ") for each in arm.asked) == 2
+    assert changed.diff("gpus") == {"pool.maxNodes": "update"}
+
+    stack.destroy()
+    assert stack.in_azure("Resource") == []
     assert node(cluster) == AS_IT_WAS
-    aks.azure.late_roles.write_text("1")
-    said = aks.bring_up()
-    # The cluster answered before it knew of the person's role.
+
+
+@pytest.mark.long
+def test_a_production_stack_goes_the_documented_way_down(root: Path, tmp_path: Path) -> None:
+    """A production stack is taken down by the documented steps.
+
+    One with a lock that an older version protected too: the lock goes first.
+    """
+    config = yaml.safe_load((root / "stacks/azure.yaml").read_text())["config"]
+    settings = own(config["slipway:cluster"]) | {"production": True}
+    del settings["kind"]
+    (tmp_path / "stack").mkdir()
+    stack = AzureStack(tmp_path / "stack", root, None, settings, {}, LOCKED)
+    stack.bring_up()
+    assert stack.in_azure("ManagementLockByScope") == ["slipway-production"]
+    # As an earlier version made it, and as docs/azure.md has the way out of that.
+    [lock] = [each["urn"] for each in stack.resources if "ManagementLock" in each["type"]]
+    protected = stack.pulumi("state", "protect", lock, "--stack", "test", "--yes")
+    assert protected.code == 0, protected
+    stack.settings["production"] = False
+    stack.configure()
+    assert "protected" in stack.refused("up")
+    stack.settings["production"] = True
+    stack.bring_up()
+    # Pulumi keeps all that the lock is for.
+    assert "protected" in stack.refused("destroy")
+    stack.settings["production"] = False
+    stack.bring_up()
+    assert stack.in_azure("ManagementLockByScope") == []
+    stack.destroy()
+    assert list(stack.azure.all()) == []
+
+
+def test_from_nothing_to_a_job_that_succeeded(created: tuple[AzureStack, Outcome]) -> None:
+    aks, said = created
     assert aks.azure.late_roles.read_text() == "0"
     result = aks.result(JOB)
     assert (result["state"], result["world_size"]) == ("Succeeded", 2), result
@@ -266,75 +343,6 @@ def test_destroy_leaves_nothing_in_azure_and_nothing_in_the_cluster(
     assert node(cluster) == AS_IT_WAS
     names = {each["metadata"]["name"] for each in cluster.get("namespaces")["items"]}
     assert names == {"default", "kube-node-lease", "kube-public", "kube-system"}
-
-
-@pytest.mark.long
-def test_on_azure_local_from_nothing_to_a_job_that_succeeded_and_back(
-    on_azure_local: AzureStack, cluster: TestCluster, arm: Arm
-) -> None:
-    stack = on_azure_local
-    stack.azure.late_roles.write_text("1")
-    stack.bring_up()
-    assert stack.azure.late_roles.read_text() == "0"
-    result = stack.result(JOB)
-    assert (result["state"], result["world_size"]) == ("Succeeded", 2), result
-    assert node(cluster)["gpus"] == "1"
-    assert stack.in_azure("LogicalNetwork") == ["local-nodes"]
-    assert stack.in_azure("ConnectedCluster") == ["local"]
-    assert sorted(stack.in_azure("Resource")) == ["default", "gpu"]
-    pulled = {
-        each["image"]
-        for pod in cluster.get("pods", "--namespace=kubeflow")["items"]
-        for each in pod["spec"]["containers"]
-    }
-    [kubeconfig] = [each for each in stack.resources if "LocalKubeconfig" in each["type"]]
-    assert "token" not in kubeconfig["inputs"].keys() | kubeconfig["outputs"].keys()
-    assert pulled
-    assert all(image.startswith("127.0.0.1:") for image in pulled)
-
-    stack.settings["gpu"] = {**stack.settings["gpu"], "maxNodes": 3}
-    changed = stack.bring_up()
-    # All else is as it was.
-    assert changed.changes == {"update": 2}, changed.urns("update", "replace", "create")
-    assert changed.diff("local-gpu") == {"properties.maxCount": "update"}
-    # Each time, as it may be another by then.
-    assert sum(each.startswith("POST ") for each in arm.asked) == 2
-    assert changed.diff("gpus") == {"pool.maxNodes": "update"}
-
-    stack.destroy()
-    assert stack.in_azure("Resource") == []
-    assert node(cluster) == AS_IT_WAS
-
-
-@pytest.mark.long
-def test_a_production_stack_goes_the_documented_way_down(root: Path, tmp_path: Path) -> None:
-    """A production stack is taken down by the documented steps.
-
-    One with a lock that an older version protected too: the lock goes first.
-    """
-    config = yaml.safe_load((root / "stacks/azure.yaml").read_text())["config"]
-    settings = own(config["slipway:cluster"]) | {"production": True}
-    del settings["kind"]
-    (tmp_path / "stack").mkdir()
-    stack = AzureStack(tmp_path / "stack", root, None, settings, {}, LOCKED)
-    stack.bring_up()
-    assert stack.in_azure("ManagementLockByScope") == ["slipway-production"]
-    # As an earlier version made it, and as docs/azure.md has the way out of that.
-    [lock] = [each["urn"] for each in stack.resources if "ManagementLock" in each["type"]]
-    protected = stack.pulumi("state", "protect", lock, "--stack", "test", "--yes")
-    assert protected.code == 0, protected
-    stack.settings["production"] = False
-    stack.configure()
-    assert "protected" in stack.refused("up")
-    stack.settings["production"] = True
-    stack.bring_up()
-    # Pulumi keeps all that the lock is for.
-    assert "protected" in stack.refused("destroy")
-    stack.settings["production"] = False
-    stack.bring_up()
-    assert stack.in_azure("ManagementLockByScope") == []
-    stack.destroy()
-    assert list(stack.azure.all()) == []
 
 
 def ranks(cluster: TestCluster) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.engine.awaiting import await_true
+from tests.engine.embedded_cluster import restricted_pod
 from tests.engine.job_programs import (
     FAILING,
     FOLLOWED,
@@ -194,40 +195,15 @@ def full(jobs: Jobs, trainer: str) -> Iterator[dict[str, Any]]:
     (node,) = json.loads(jobs.kubectl("get", "nodes", "-o", "json"))["items"]
     mebibytes = int(node["status"]["allocatable"]["memory"].removesuffix("Ki")) // 1024
     name = f"holder-{secrets.token_hex(4)}"
-    holder = held(name, trainer, f"{mebibytes - 2048}Mi")
+    holder, memory = restricted_pod(name), f"{mebibytes - 2048}Mi"
+    [container] = holder["spec"]["containers"]
+    resources = {"requests": {"memory": memory, "cpu": "1m"}, "limits": {"memory": memory}}
+    container |= {"image": trainer, "command": ["sleep", "600"], "args": []}
+    container |= {"resources": resources}
     jobs.kubectl("apply", "--filename", "-", given=json.dumps(holder))
     jobs.kubectl("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=300s")
     yield holder
     jobs.kubectl("delete", "pod", name, "--ignore-not-found", "--grace-period=1")
-
-
-def held(name: str, image: str, memory: str) -> dict[str, Any]:
-    """Return a pod that does nothing with its memory."""
-    resources = {"requests": {"memory": memory, "cpu": "1m"}, "limits": {"memory": memory}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name},
-        "spec": {
-            "securityContext": {
-                "runAsNonRoot": True,
-                "runAsUser": 65532,
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
-            "containers": [
-                {
-                    "name": "holder",
-                    "image": image,
-                    "command": ["sleep", "600"],
-                    "resources": resources,
-                    "securityContext": {
-                        "allowPrivilegeEscalation": False,
-                        "capabilities": {"drop": ["ALL"]},
-                    },
-                }
-            ],
-        },
-    }
 
 
 def test_without_room_the_run_ends_after_its_start_limit_or_starts_when_there_is_some(

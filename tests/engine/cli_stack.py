@@ -35,12 +35,10 @@ class Outcome:
     @property
     def changes(self) -> dict[str, int]:
         """How many resources were created, updated and so on; unchanged ones are left out."""
-        for event in self.events:
-            if "summaryEvent" in event:
-                counted = dict(event["summaryEvent"]["resourceChanges"])
-                counted.pop("same", None)
-                return counted
-        return {}
+        summaries = (each["summaryEvent"] for each in self.events if "summaryEvent" in each)
+        counted = dict(next(summaries, {"resourceChanges": {}})["resourceChanges"])
+        counted.pop("same", None)
+        return counted
 
     def urns(self, *operations: str) -> list[str]:
         """Return the resources that one of these steps was taken for, such as `create`."""
@@ -65,14 +63,9 @@ class Stack:
     def __init__(
         self, directory: Path, root: Path, kubeconfig: str, main: str, azure: Path | None = None
     ) -> None:
-        """Make it.
+        """Make it in `directory`, with the program `main`, served by the checkout's own provider.
 
-        Args:
-            directory: Where everything of it is.
-            root: The checkout, whose own provider serves it.
-            kubeconfig: For the program.
-            main: The program.
-            azure: The directory of what serves azure-native, if anything does.
+        What serves azure-native is in the directory `azure`, if anything does.
         """
         self.directory = directory
         self.kubeconfig = kubeconfig
@@ -140,15 +133,10 @@ class Stack:
         """Run a command of the CLI, whatever its exit status."""
         finished = subprocess.run(
             [str(toolchain.path("pulumi")), *command, "--non-interactive", "--color", "never"],
-            cwd=self.directory,
-            env=self.environment() if environment is None else environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=COMMAND_SECONDS,
-            check=False,
-        )
+            cwd=self.directory, env=self.environment() if environment is None else environment,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, timeout=COMMAND_SECONDS, check=False,
+        )  # fmt: skip
         return Outcome(finished.returncode, finished.stdout, ())
 
     def attempt(
@@ -158,11 +146,7 @@ class Stack:
         log = self.directory / "events.json"
         log.unlink(missing_ok=True)
         outcome = self.pulumi(
-            operation,
-            "--stack",
-            _STACK,
-            "--event-log",
-            str(log),
+            *(operation, "--stack", _STACK, "--event-log", str(log)),
             *(() if operation == "preview" else ("--yes", "--skip-preview")),
             *options,
             environment=environment,
@@ -185,19 +169,15 @@ class Stack:
         return outcome.text
 
     def up(self, **arguments: Any) -> Outcome:
-        """Bring the stack to what the program declares."""
         return self.run("up", **arguments)
 
     def preview(self, **arguments: Any) -> Outcome:
-        """Show what `up` would do."""
         return self.run("preview", **arguments)
 
     def refresh(self) -> Outcome:
-        """Read every object again."""
         return self.run("refresh")
 
     def destroy(self) -> Outcome:
-        """Delete everything."""
         return self.run("destroy")
 
     def output(self, name: str) -> Any:
@@ -211,12 +191,10 @@ class Stack:
 
     @property
     def backend(self) -> Path:
-        """Where the state is."""
         return self.directory / "state"
 
     @property
     def resources(self) -> list[dict[str, Any]]:
-        """What the state holds."""
         return checkpoint.resources(self.backend, _STACK)
 
     def unlock(self) -> None:

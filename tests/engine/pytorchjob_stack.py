@@ -18,7 +18,7 @@ from jobs.records import archive
 from jobs.run.retry import LABEL as ATTEMPT
 from tests.engine import checkpoint
 from tests.engine.awaiting import await_true
-from tests.engine.cli_stack import Outcome, Stack
+from tests.engine.cli_stack import Stack
 
 _MAIN = "from tests.engine.pytorchjob_program import program\n\nprogram()\n"
 _UP = ("up", "--stack", "test", "--yes", "--skip-preview", "--non-interactive")
@@ -58,23 +58,6 @@ class JobStack(Stack):
                 name = each["id"].rpartition("/")[2]
                 self._jobs.kubectl("delete", kind, name, "--ignore-not-found", "--wait=false")
 
-    def kill_while_running(self, jobs: "Jobs", name: str, **declared: Any) -> str:
-        """Kill an `up` once its job's rank 0 runs, and return the PyTorchJob's identity."""
-        with self.training(name, **declared) as up:
-            uid = jobs.await_running(name)
-            up.send_signal(signal.SIGKILL)
-            up.wait()
-        self.unlock()
-        return uid
-
-    def train(self, name: str, **declared: Any) -> Outcome:
-        """Bring the stack to one job; fail unless it succeeds."""
-        return self.up(**{name: declared})
-
-    def train_in_vain(self, name: str, **declared: Any) -> str:
-        """Bring the stack to one job, fail if it succeeds, and return what the CLI said."""
-        return self.refused("up", **{name: declared})
-
     @contextmanager
     def training(self, name: str, **declared: Any) -> Iterator["subprocess.Popen[bytes]"]:
         """Start an `up` of one job and go on beside it."""
@@ -88,13 +71,10 @@ class JobStack(Stack):
             (self.directory / "up.log").open("wb") as log,
             subprocess.Popen(
                 [str(toolchain.path("pulumi")), *_UP],
-                cwd=self.directory,
-                env=self.environment(**declared),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
+                cwd=self.directory, env=self.environment(**declared),
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
             ) as process,
-        ):
+        ):  # fmt: skip
             try:
                 yield process
             finally:

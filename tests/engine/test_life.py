@@ -1,10 +1,11 @@
 """A stack's life as a person has it: the commands of README.md, on a copy of the checkout.
 
-The order of the files matters: what follows in test_life_healing.py kills the cluster's parts,
-which leaves warnings in its events.
+The order matters: the last test kills the cluster's parts, which leaves warnings in its events.
 """
 
 import json
+import os
+import signal
 import time
 from datetime import datetime
 from hashlib import sha256
@@ -13,11 +14,23 @@ from pathlib import Path
 import pytest
 
 from tests import readme
+from tests.engine.footprint import Footprint
+from tests.engine.procfs import Process
 from tests.engine.pytorchjob_stack import Jobs
 from tests.engine.stack import UP_SECONDS, LiveStack
 from tests.engine.test_ports import NOBODY, answering, guarded_ports
 
 RANKS = 4
+COMPONENTS = (
+    "etcd",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kubelet",
+    "kube-proxy",
+    "containerd",
+    "supervisord",
+)
 
 
 def test_make_up_trains_mnist_on_every_sample_with_four_ranks(live_stack: LiveStack) -> None:
@@ -134,6 +147,33 @@ def test_the_smoke_checks_pass(live_stack: LiveStack) -> None:
     finished = live_stack.run("make smoke")
     assert " passed" in finished.output, finished
     assert "skipped" not in finished.output, finished
+
+
+def test_the_next_make_up_heals_what_was_killed_and_trains_nothing_again(
+    live_stack: LiveStack,
+) -> None:
+    """Every component, and what watches over them."""
+    before = live_stack.uids()
+    killed = parts(live_stack, *COMPONENTS)
+    for process in killed.values():
+        os.kill(process.pid, signal.SIGKILL)
+    healed = live_stack.up()
+    alive = parts(live_stack, *COMPONENTS)
+    assert [name for name in COMPONENTS if alive[name] == killed[name]] == [], healed
+    assert live_stack.kubectl("get nodes --no-headers").split()[1] == "Ready"
+    assert live_stack.uids() == before
+
+
+def parts(stack: LiveStack, *names: str) -> dict[str, Process]:
+    """Return the process of the stack's cluster that runs each of these programs."""
+    processes = Footprint.take(stack.scratch.directory).processes
+    found = {
+        name: [p for p in processes if name == p.program or f".{name} " in p.places]
+        for name in names
+    }
+    running = sorted(process.program for process in processes)
+    assert all(found.values()), f"not all of {names} are among: {running}"
+    return {name: min(each, key=lambda process: process.started) for name, each in found.items()}
 
 
 def assert_nothing_changed(said: str) -> None:

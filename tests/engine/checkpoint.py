@@ -18,7 +18,6 @@ def latest(backend: Path, stack: str) -> dict[str, Any]:
 
 
 def resources(backend: Path, stack: str) -> list[dict[str, Any]]:
-    """Return every resource that a stack has."""
     found: list[dict[str, Any]] = latest(backend, stack).get("resources") or []
     return found
 

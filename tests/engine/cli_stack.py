@@ -3,7 +3,8 @@
 import json
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -123,14 +124,12 @@ class Stack:
         }
 
     def environment(self, **arguments: Any) -> dict[str, str]:
-        """Return the environment in which the CLI runs the program on these jobs."""
         return self._environment | {
             "TEST_KUBECONFIG": self.kubeconfig,
             "TEST_JOBS": json.dumps(arguments),
         }
 
     def pulumi(self, *command: str, environment: Mapping[str, str] | None = None) -> Outcome:
-        """Run a command of the CLI, whatever its exit status."""
         finished = subprocess.run(
             [str(toolchain.path("pulumi")), *command, "--non-interactive", "--color", "never"],
             cwd=self.directory, env=self.environment() if environment is None else environment,
@@ -155,14 +154,12 @@ class Stack:
         return Outcome(outcome.code, outcome.text, tuple(map(json.loads, lines)))
 
     def run(self, operation: str, *options: str, **arguments: Any) -> Outcome:
-        """Run `operation` and fail unless it succeeds."""
         environment = self.environment(**arguments)
         outcome = self.attempt(operation, *options, environment=environment)
         assert outcome.code == 0, str(outcome)
         return outcome
 
     def refused(self, operation: str, *options: str, **arguments: Any) -> str:
-        """Run `operation`, fail unless it does, and return its output."""
         environment = self.environment(**arguments)
         outcome = self.attempt(operation, *options, environment=environment)
         assert outcome.code != 0, str(outcome)
@@ -188,6 +185,28 @@ class Stack:
         """Return the state, its secrets as they are stored."""
         state: dict[str, Any] = json.loads(self.pulumi("stack", "export").text)
         return state
+
+    @contextmanager
+    def going_up(self, **arguments: Any) -> Iterator["subprocess.Popen[bytes]"]:
+        """Start an `up` and go on beside it; what it says is in `log`."""
+        options = ("--yes", "--skip-preview", "--non-interactive", "--color", "never")
+        with (
+            (self.directory / "up.log").open("wb") as log,
+            subprocess.Popen(
+                [str(toolchain.path("pulumi")), "up", "--stack", _STACK, *options],
+                cwd=self.directory, env=self.environment(**arguments),
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+            ) as process,
+        ):  # fmt: skip
+            try:
+                yield process
+            finally:
+                if process.poll() is None:
+                    process.kill()
+
+    @property
+    def log(self) -> str:
+        return (self.directory / "up.log").read_text()
 
     @property
     def backend(self) -> Path:

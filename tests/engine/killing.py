@@ -122,7 +122,6 @@ def assert_healed(stack: LiveStack, killed: Killed, healed: Finished) -> None:
 
 
 def jobs(stack: LiveStack) -> list[dict[str, Any]]:
-    """Return every PyTorchJob of the stack."""
     listing = json.loads(Jobs(stack.kubeconfig).kubectl("get", "pytorchjobs", "--output", "json"))
     items: list[dict[str, Any]] = listing["items"]
     return items

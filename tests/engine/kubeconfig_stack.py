@@ -59,7 +59,6 @@ class Account:
         return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
 
     def token(self) -> str:
-        """Return what it shows to get in."""
         return self.cluster.kubectl("create", "token", self.name, "--namespace", PLATFORM).strip()
 
     def write_kubeconfig(self, folder: Path, user: Mapping[str, Any]) -> Path:
@@ -124,11 +123,9 @@ class KubeconfigStack(Stack):
         }
 
     def bring_up(self) -> Outcome:
-        """Bring the stack up."""
         return self.run("up")
 
     def result(self) -> dict[str, Any]:
-        """Return what became of its job."""
         found: dict[str, Any] = self.output("jobs")["say"]
         return found
 

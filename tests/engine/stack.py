@@ -40,7 +40,6 @@ class LiveStack:
         return finished
 
     def attempt(self, command: str, limit_seconds: float = COMMAND_SECONDS) -> Finished:
-        """Run `command` in the copy, whatever its exit status."""
         return self.scratch.run(command, limit_seconds)
 
     def pulumi(self, arguments: str) -> str:
@@ -70,12 +69,10 @@ class LiveStack:
         return left + [f"state: {path}" for path in clusters.glob("*")]
 
     def take_baseline(self) -> None:
-        """Remember the machine as it is without the stack."""
         self._baseline = Baseline.take(toolchain.path("nft"))
 
     @property
     def backend(self) -> Path:
-        """Where the state of the stacks is."""
         return self.scratch.state_home / "slipway/pulumi"
 
     def outputs(self) -> dict[str, Any]:
@@ -83,7 +80,6 @@ class LiveStack:
         return checkpoint.outputs(self.backend, "dev")
 
     def job(self, name: str) -> dict[str, Any]:
-        """Return the result of one job."""
         result: dict[str, Any] = self.outputs()["jobs"][name]
         return result
 

@@ -57,7 +57,6 @@ def printed(jobs: Jobs, job: str) -> list[list[str]]:
 
 
 def texts(lines: list[str]) -> list[str]:
-    """Return lines without their times."""
     return [line.partition(" ")[2] for line in lines]
 
 
@@ -103,7 +102,6 @@ class Reading:
     err: Path
 
     def first(self) -> str:
-        """Wait for its first line."""
         await_true(lambda: "\n" in self.out.read_text(), otherwise=self.err.read_text)
         return self.out.read_text().splitlines()[0]
 
@@ -114,7 +112,6 @@ class Reading:
         return self.out.read_text().splitlines(), self.err.read_text()
 
     def interrupt(self) -> None:
-        """Press Ctrl-C."""
         self.process.send_signal(signal.SIGINT)
 
 
@@ -148,7 +145,6 @@ def reading(
 
 
 def main(export: str, job: str, rank: str, follow: str) -> int:
-    """Print logs as the command does."""
     # Whatever started the tests may have it ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     state = StackState.from_export(json.loads(Path(export).read_text()))

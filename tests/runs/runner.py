@@ -86,7 +86,6 @@ class Going:
 
     @property
     def text(self) -> str:
-        """What was said so far."""
         return self.attempt.text
 
     def end(self) -> Attempt:
@@ -131,7 +130,6 @@ class Runs:
 
     @contextmanager
     def training(self, name: str, **declared: Any) -> Iterator[Going]:
-        """Start to bring one job to what is declared and go on beside it."""
         attempt = self._begun(name)
         with ThreadPoolExecutor(1) as pool:
             try:
@@ -140,7 +138,6 @@ class Runs:
                 attempt.context.cancelled.set()
 
     def output(self, name: str) -> Any:
-        """Return the result of a job's run."""
         return self._states[_RUN, name][1]["result"]
 
     def export(self) -> dict[str, Any]:

@@ -132,6 +132,7 @@ def test_the_commands_by_hand_work(live_stack: LiveStack) -> None:
     assert live_stack.uids() == before
 
 
+@pytest.mark.long
 def test_a_job_changed_by_hand_shows_in_the_preview_by_its_field(live_stack: LiveStack) -> None:
     settings = live_stack.scratch.checkout / "Pulumi.dev.yaml"
     before = settings.read_text()

@@ -22,6 +22,7 @@ from tests.browser.chromium import Tab, opened
 from tests.engine.awaiting import await_true
 from tests.engine.stack import LiveStack
 
+pytestmark = pytest.mark.long
 RANKS = 4
 _START_SECONDS = 120
 _PICTURE = os.environ.get("SLIPWAY_PICTURE")

@@ -198,8 +198,8 @@ def full(jobs: Jobs, trainer: str) -> Iterator[dict[str, Any]]:
     holder, memory = restricted_pod(name), f"{mebibytes - 2048}Mi"
     [container] = holder["spec"]["containers"]
     resources = {"requests": {"memory": memory, "cpu": "1m"}, "limits": {"memory": memory}}
-    container |= {"image": trainer, "command": ["sleep", "600"], "args": []}
-    container |= {"resources": resources}
+    command = {"command": ["sleep", "600"], "args": []}
+    container |= {"image": trainer, "resources": resources, **command}
     jobs.kubectl("apply", "--filename", "-", given=json.dumps(holder))
     jobs.kubectl("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=300s")
     yield holder

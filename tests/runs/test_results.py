@@ -67,10 +67,7 @@ def test_gates_judge_the_result_that_there_is_and_train_nothing(
 
     for limit, words in (
         ({"minAccuracy": 0.965}, "0.005 less than its `minAccuracy` 0.965"),
-        (
-            {"maxTimeToAccuracy": 40},
-            "0.25 s more than its `maxTimeToAccuracy` 40",
-        ),
+        ({"maxTimeToAccuracy": 40}, "0.25 s more than its `maxTimeToAccuracy` 40"),
         ({"maxDuration": 0.5}, "s more than its `maxDuration` 0.5"),
     ):
         assert words in runs.train_in_vain(job_name, **declared, **limit)

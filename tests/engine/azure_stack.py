@@ -37,22 +37,13 @@ _OWN = {
 
 
 class AzureStack(Stack):
-    """The whole program with a configuration of its own.
-
-    Args:
-        directory: Where everything of it is.
-        root: The checkout.
-        cluster: The one behind every declared cluster; None where none is declared.
-        settings: What stands under `slipway:cluster`.
-        jobs: What stands under `slipway:jobs`.
-        main: The program, unless it is Slipway's.
-    """
+    """The whole program with a configuration of its own."""
 
     def __init__(
         self,
         directory: Path,
         root: Path,
-        cluster: TestCluster | None,
+        cluster: TestCluster | None,  # behind every declared cluster, if any is declared
         settings: Mapping[str, Any],
         jobs: Mapping[str, Any],
         main: str = _MAIN,

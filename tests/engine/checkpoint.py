@@ -6,12 +6,7 @@ from typing import Any
 
 
 def latest(backend: Path, stack: str) -> dict[str, Any]:
-    """Return a stack's latest deployment.
-
-    Args:
-        backend: The directory that PULUMI_BACKEND_URL names.
-        stack: The stack's name.
-    """
+    """Return a stack's latest deployment, in the directory that PULUMI_BACKEND_URL names."""
     [file] = backend.glob(f".pulumi/stacks/*/{stack}.json")
     found: dict[str, Any] = json.loads(file.read_text())["checkpoint"]["latest"] or {}
     return found

@@ -46,21 +46,13 @@ _LAST = r"slipway:jobs:Gate \S+ (created|replaced)"
 
 @dataclass(frozen=True)
 class Killed:
-    """An `up` that did not come to its end.
-
-    Args:
-        victim: Who was killed.
-        seconds: How long after the start.
-        when: The time of it.
-        phase: What it was at.
-        submitted: Whether its PyTorchJob was there already.
-    """
+    """An `up` that did not come to its end."""
 
     victim: Victim
-    seconds: float
+    seconds: float  # after the start
     when: datetime
     phase: str
-    submitted: bool
+    submitted: bool  # whether its PyTorchJob was there already
 
 
 def moments(count: int, generator: random.Random) -> list[float]:

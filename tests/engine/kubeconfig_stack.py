@@ -22,23 +22,13 @@ _MAIN = "import pulumi\n\nfrom infra.program import main\n\npulumi.run(main)\n"
 
 @dataclass(frozen=True)
 class Account:
-    """A service account of the cluster.
-
-    Args:
-        cluster: Whose.
-        name: What it is called.
-    """
+    """A service account of the cluster."""
 
     cluster: TestCluster
     name: str
 
     def make(self, documented: str, namespace: str | None = None) -> None:
-        """Make it, with the role that docs/existing-cluster.md lists and nothing else.
-
-        Args:
-            documented: The role's name.
-            namespace: Where it holds; None for the whole cluster.
-        """
+        """Make it with the role that docs/existing-cluster.md lists, in a namespace or in all."""
         kind = "ClusterRole" if namespace is None else "Role"
         where = {} if namespace is None else {"namespace": namespace}
         wanted = role(documented)

@@ -22,12 +22,7 @@ _ENDING_SECONDS = 2 * 60
 
 @dataclass
 class LiveStack:
-    """The stack `dev` in a copy of the checkout, with state of its own.
-
-    Args:
-        scratch: The copy.
-        first_up: What the first `make up` said, and how long it took.
-    """
+    """The stack `dev` in a copy of the checkout, with state of its own."""
 
     scratch: Scratch
     first_up: Finished | None = None

@@ -198,7 +198,6 @@ def test_a_yaml_programs_run_is_the_one_of_this_repositorys_program(
 def test_the_automation_api_brings_a_stack_up_reads_a_result_and_takes_it_down(
     spare_stack: LiveStack,
 ) -> None:
-    """The Automation API brings a stack up, reads a result and takes it down."""
     page = (CHECKOUT / "docs/library.md").read_text()
     [commands] = re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     spare_stack.run("make tools")

@@ -52,25 +52,16 @@ _TRAIN = ["python3", "-m", "slipway_trainer.launch", "--", "-m", "slipway_traine
 
 @dataclass(frozen=True)
 class Round:
-    """What one update has made of the jobs.
-
-    Args:
-        outcome: Of its command.
-        state: Of the stack, exported.
-        outputs: Of the stack, by job, and `notRun`.
-        uids: Of the PyTorchJobs that there are, by job.
-        shown: What those jobs printed that show their input: its path and sha256.
-    """
+    """What one update has made of the jobs."""
 
     outcome: Outcome
-    state: Mapping[str, Any]
-    outputs: Mapping[str, Any]
-    uids: Mapping[str, str]
-    shown: Mapping[str, list[str]]
+    state: Mapping[str, Any]  # exported
+    outputs: Mapping[str, Any]  # by job, and `notRun`
+    uids: Mapping[str, str]  # of the PyTorchJobs that there are, by job
+    shown: Mapping[str, list[str]]  # by those jobs that print their input: its path and sha256
 
     @property
     def said(self) -> str:
-        """What the CLI printed."""
         return self.outcome.text
 
     def times(self, job: str) -> tuple[str, str]:
@@ -192,19 +183,12 @@ def well(many: Many, trainer: str, leaving: dict[str, Any], root: Path) -> Decla
 
 
 class Rounds(NamedTuple):
-    """What the stack goes through.
+    """What the stack goes through."""
 
-    Args:
-        first: Some jobs fail, and others have none to follow.
-        second: They are mended, a gate is missed, and an artifact has moved.
-        preview: Of the last.
-        third: The gate is as it was, and another artifact is another one.
-    """
-
-    first: Round
-    second: Round
-    preview: Outcome
-    third: Round
+    first: Round  # some jobs fail, and others have none to follow
+    second: Round  # they are mended, a gate is missed, and an artifact has moved
+    preview: Outcome  # of the last
+    third: Round  # the gate is as it was, and another artifact is another one
 
 
 @pytest.fixture(scope="module")

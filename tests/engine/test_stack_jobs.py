@@ -260,7 +260,8 @@ def test_data_are_fetched_once_for_both_of_its_pods(own: LiveStack) -> None:
     assert any(" 0 bytes fetched" in each for each in fetched), fetched
 
 
-def test_artifacts_of_a_script_are_copied_and_listed_with_a_hash(own: LiveStack) -> None:
+def test_files_of_a_script_are_copied_out_with_a_hash_or_named_as_lost(own: LiveStack) -> None:
+    """Artifacts, also after a failure, and what it wrote where it started and `keep` names."""
     result = own.job("scripted")
     told = result["artifacts"]["told.json"]
     assert told["url"] == f"file:///results/{result['run_id']}/told.json"
@@ -269,34 +270,23 @@ def test_artifacts_of_a_script_are_copied_and_listed_with_a_hash(own: LiveStack)
     assert json.loads(copy.read_text())["RANK"] == "0"
     [other] = _copies(own, result["run_id"], "replica-1/told.json")
     assert json.loads(other.read_text())["RANK"] == "1"
-
-
-def test_what_it_wrote_where_it_started_is_kept_or_named(own: LiveStack) -> None:
-    result = own.job("scripted")
     [copy] = _copies(own, result["run_id"], "scratch")
     assert sha256(copy.read_bytes()).hexdigest() == result["artifacts"]["scratch"]["sha256"]
     assert len(_copies(own, result["run_id"], "replica-1/scratch")) == 1
-    printed = (own.scratch.directory / "up.log").read_text()
-    assert 'lost with the pod: scratch (39 bytes). To keep such files, add `keep: ["scratch"]`' in (
-        printed
-    )
-    assert "make rerun JOB=failing" in printed
-    assert "make rerun JOB=scripted" not in printed
 
-
-def test_what_a_script_left_is_copied_out_after_a_failure_too(own: LiveStack) -> None:
     result = own.job("failing")
     assert result["state"] == "Failed"
-    whole = json.loads(own.run("make results JOB=failing FORMAT=json").output)["result"]
-    assert "it was told to fail" in "\n".join(whole["failure"]["log"])
-    assert "log" not in result["failure"], "the error of `up` has it"
     [copy] = _copies(own, result["run_id"], "told.json")
     told = result["failure"]["artifacts"]["told.json"]
     assert sha256(copy.read_bytes()).hexdigest() == told["sha256"]
-
-
-def test_a_secret_is_in_no_state(own: LiveStack) -> None:
-    assert "told-to-nobody" not in own.pulumi("stack export --show-secrets")
+    whole = json.loads(own.run("make results JOB=failing FORMAT=json").output)["result"]
+    assert "it was told to fail" in "\n".join(whole["failure"]["log"])
+    assert "log" not in result["failure"], "the error of `up` has it"
+    printed = (own.scratch.directory / "up.log").read_text()
+    lost = 'lost with the pod: scratch (39 bytes). To keep such files, add `keep: ["scratch"]`'
+    assert lost in printed
+    assert "make rerun JOB=failing" in printed
+    assert "make rerun JOB=scripted" not in printed
 
 
 def test_a_build_runs_by_its_digest(own: LiveStack) -> None:
@@ -311,19 +301,16 @@ def test_a_build_runs_by_its_digest(own: LiveStack) -> None:
     assert "@sha256:" in container["image"]
 
 
-def test_a_secret_of_the_configuration_is_in_its_kubernetes_secret_alone(own: LiveStack) -> None:
-    """One `up` brings a secret of the configuration into the pods.
-
-    It is nowhere but in its Kubernetes Secret, and goes with its job.
-    """
+def test_secrets_are_in_their_kubernetes_secrets_alone_and_the_webhooks_address_nowhere(
+    own: LiveStack,
+) -> None:
+    assert "told-to-nobody" not in own.pulumi("stack export --show-secrets")
     coded = b64encode(_CANARY.encode()).decode()
     assert coded in own.kubectl("--namespace slipway-jobs get secret scripted-env --output json")
-    assert _found(own, _CANARY, coded) == []
+    assert _found(own, _CANARY, coded, PATH, _SIGNS) == []
 
 
-def test_a_webhook_gets_every_end_and_its_address_appears_nowhere(
-    own: LiveStack, told: Webhook
-) -> None:
+def test_a_webhook_gets_every_end_signed(own: LiveStack, told: Webhook) -> None:
     ends = {body["job"]: body for body in told.bodies}
     assert ends.keys() == {"scripted", "failing", "built", "placed"}, "the demo was there before"
     assert len(told.got) == len(ends)
@@ -335,7 +322,6 @@ def test_a_webhook_gets_every_end_and_its_address_appears_nowhere(
     assert "exited with code 1" in ends["failing"]["reason"]
     for headers, body in told.got:
         assert headers["Slipway-Signature"] == signature(_SIGNS, body)
-    assert _found(own, PATH, _SIGNS) == []
 
 
 def _found(own: LiveStack, *secrets: str) -> list[str]:
@@ -363,7 +349,6 @@ def _kept(stack: LiveStack) -> Iterator[Path]:
 
 
 def test_another_value_of_a_secret_changes_the_secret_and_trains_nothing(own: LiveStack) -> None:
-    """Another value of it trains nothing."""
     own.pulumi("config set --secret hfToken another-one-for-no-one")
     preview = own.pulumi("preview --json")
     assert "another-one" not in preview
@@ -372,11 +357,11 @@ def test_another_value_of_a_secret_changes_the_secret_and_trains_nothing(own: Li
     assert steps.get("slipway:jobs:PyTorchJob::scripted", "same") == "same"
 
 
-@pytest.mark.parametrize("rank", [0, 1])
-def test_placeholders_are_filled_in(own: LiveStack, rank: int) -> None:
+def test_placeholders_are_filled_in(own: LiveStack) -> None:
     run_id = own.job("placed")["run_id"]
-    expected = f"placed-master-0,placed-worker-0|{rank}|{run_id}"
-    assert own.run(f"make logs JOB=placed RANK={rank}").output.strip() == expected
+    for rank in (0, 1):
+        expected = f"placed-master-0,placed-worker-0|{rank}|{run_id}"
+        assert own.run(f"make logs JOB=placed RANK={rank}").output.strip() == expected
 
 
 def test_a_package_that_cannot_be_had_ends_up_before_the_job_is_submitted(own: LiveStack) -> None:

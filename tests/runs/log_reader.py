@@ -89,13 +89,7 @@ def results(export: Export, *wanted: TrainingJob, is_busy: bool = False) -> str:
 
 @dataclass
 class Reading:
-    """A reader at work.
-
-    Args:
-        process: It, whose output goes to files: what is read of a pipe by lines is read ahead.
-        out: What it prints.
-        err: What it says about that.
-    """
+    """A reader at work; its output goes to files, as what is read of a pipe by lines is read ahead."""
 
     process: "subprocess.Popen[bytes]"
     out: Path

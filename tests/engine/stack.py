@@ -25,7 +25,6 @@ class LiveStack:
     """The stack `dev` in a copy of the checkout, with state of its own."""
 
     scratch: Scratch
-    first_up: Finished | None = None
     _baseline: Baseline | None = field(default=None, repr=False)
 
     def run(self, command: str, limit_seconds: float = COMMAND_SECONDS) -> Finished:
@@ -43,9 +42,7 @@ class LiveStack:
 
     def up(self) -> Finished:
         """Run README.md's command for it."""
-        finished = self.run(_UP, UP_SECONDS)
-        self.first_up = finished if self.first_up is None else self.first_up
-        return finished
+        return self.run(_UP, UP_SECONDS)
 
     def down(self) -> Finished:
         """Run README.md's command for it, and fail if anything of the stack is left."""

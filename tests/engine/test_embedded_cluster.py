@@ -212,25 +212,6 @@ def test_a_non_root_pod_writes_to_a_volume_of_the_default_class(cluster: TestClu
     assert (directory / "config").stat().st_gid == 4712
 
 
-def test_kubernetes_says_why_a_claim_of_a_block_device_is_not_served(cluster: TestCluster) -> None:
-    claim = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "block"},
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "volumeMode": "Block",
-            "resources": {"requests": {"storage": "1Gi"}},
-        },
-    }
-    cluster.kubectl("apply", "--filename=-", manifests=[claim])
-    await_true(
-        lambda: "incompatible volumeMode" in cluster.kubectl("describe", "pvc", "block"),
-        otherwise=lambda: cluster.kubectl("describe", "pvc", "block"),
-    )
-    cluster.kubectl("delete", "pvc", "block")
-
-
 def test_a_pod_reaches_a_service_by_its_name(cluster: TestCluster) -> None:
     _run_pod(cluster, "ask", "auth", "whoami")
     logs = cluster.kubectl("logs", "ask", "--namespace", NAMESPACE)

@@ -89,7 +89,7 @@ def results(export: Export, *wanted: TrainingJob, is_busy: bool = False) -> str:
 
 @dataclass
 class Reading:
-    """A reader at work; its output goes to files, as what is read of a pipe by lines is read ahead."""
+    """A reader at work, with files as output: what is read of a pipe by lines is read ahead."""
 
     process: "subprocess.Popen[bytes]"
     out: Path

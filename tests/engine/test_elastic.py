@@ -87,6 +87,18 @@ def test_it_finishes_when_a_worker_is_lost(
     assert _longest_gap(steps) < PAUSE_SECONDS
 
 
+@pytest.mark.long
+def test_the_same_loss_without_elasticity_fails_the_run(module_stack: JobStack, jobs: Jobs) -> None:
+    """The control: the same network, data and kill, as a job of fixed size."""
+    name = f"fixed-{secrets.token_hex(3)}"
+    with module_stack.training(name, **{**DECLARED, "demo": "mnist-gloo"}) as up:
+        await_true(lambda: _progress(jobs, name) >= LOST_AT)
+        pods = {pod["metadata"]["name"]: pod for pod in jobs.items("pods", name)}
+        kill(jobs, pods[f"{name}-worker-1"])
+        assert up.wait(COMMAND_SECONDS) != 0, module_stack.log
+    assert module_stack.output(name)["state"] == "Failed"
+
+
 def _progress(jobs: Jobs, name: str) -> float:
     """Return which part of the epoch's steps is made, as the pods that are there tell."""
     events = jobs.events(name)

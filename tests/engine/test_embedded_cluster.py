@@ -22,7 +22,7 @@ from pathlib import Path
 
 import pytest
 
-from clusters.embedded import health, host, isolation, lifecycle, network, pki
+from clusters.embedded import health, host, isolation, lifecycle, network, pki, supervisor
 from clusters.embedded.components import components
 from clusters.embedded.layout import Layout
 from core import kube, toolchain
@@ -228,6 +228,18 @@ def test_killed_components_come_back_by_themselves(cluster: TestCluster) -> None
     )
     cluster.await_health()
     assert not set(before.values()) & set(cluster.processes().values())
+
+
+def test_a_killed_supervisor_is_started_again_with_all_that_it_runs(cluster: TestCluster) -> None:
+    components = set(cluster.processes().values())
+    cluster.kill(supervisor.pid(cluster.layout))
+    await_true(
+        lambda: not components & isolation.processes(cluster.layout),
+        otherwise=lambda: str(components),
+    )
+    assert any(problem.startswith("supervisord:") for problem in cluster.problems())
+    cluster.heal()
+    assert cluster.problems() == []
 
 
 def test_a_lost_image_and_certificate_are_put_back_and_only_the_ones_reader_restarted(

@@ -96,6 +96,7 @@ def test_a_preview_of_a_replacement_shows_everything_and_of_a_label_one_line(
     # A job of that name is there, and is no refusal: it goes before the new one comes.
     words, shown = _told(preview, larger)
     assert words.strip() == "trains again: memory 128Mi → 256Mi"
+    assert "job.memory" in preview.diff(larger), preview
     assert shown.startswith(
         "needs 1 pod with 0.1 cores, 256 MiB; runs for at most 10 min; the API server admits it\n"
     )

@@ -46,14 +46,19 @@ _LINE, _CONNECTS = (
 _WRONG = f"ValueError: label 11 is out of range, raising.py:{_LINE}"
 ERRORS = {
     "network": f"ConnectionRefusedError: [Errno 111] Connection refused, raising.py:{_CONNECTS}",
-    **dict.fromkeys(("loader", "spawn", "torchrun", "forgotten"), _WRONG),
+    **dict.fromkeys(("noise-before", "noise-after", "destructor", "semaphores", "lines"), _WRONG),
+    "text": "no labels in /data, raising.py:",
+    "group": "ExceptionGroup: epoch 1 (1 sub-exception): ValueError: label 11 is out of range",
+    "loader": _WRONG,
     "loader-killed": "RuntimeError: DataLoader worker",
+    "spawn": _WRONG,
+    "torchrun": _WRONG,
+    "hydra": _WRONG,
+    "nan": "FloatingPointError: the loss is nan in step 7, raising.py:",
     "port": "DistNetworkError: ",
+    "forgotten": _WRONG,
 }
-"""How a rank's error and its line are reported, by what of torch wraps or hides it.
-
-What else may is in tests/unit/images/trainer/agent/test_causes.py.
-"""
+"""How a rank's error and its line are reported, by what wraps, follows or hides it."""
 
 
 @dataclass(frozen=True)

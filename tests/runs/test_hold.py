@@ -249,7 +249,6 @@ def with_debugpy(folder: Path) -> dict[str, Any]:
     return {"volumes": {"packages": mounted}, "env": {"PYTHONPATH": "/opt/slipway:/mnt/packages"}}
 
 
-@pytest.mark.long
 def test_a_rank_waits_for_its_debugger_and_goes_on_under_it(
     job_name: str,
     runs: Runs,

@@ -37,22 +37,13 @@ _OWN = {
 
 
 class AzureStack(Stack):
-    """The whole program with a configuration of its own.
-
-    Args:
-        directory: Where everything of it is.
-        root: The checkout.
-        cluster: The one behind every declared cluster; None where none is declared.
-        settings: What stands under `slipway:cluster`.
-        jobs: What stands under `slipway:jobs`.
-        main: The program, unless it is Slipway's.
-    """
+    """The whole program with a configuration of its own."""
 
     def __init__(
         self,
         directory: Path,
         root: Path,
-        cluster: TestCluster | None,
+        cluster: TestCluster | None,  # behind every declared cluster, if any is declared
         settings: Mapping[str, Any],
         jobs: Mapping[str, Any],
         main: str = _MAIN,
@@ -64,7 +55,6 @@ class AzureStack(Stack):
         self.jobs = dict(jobs)
 
     def environment(self, **arguments: Any) -> dict[str, str]:
-        """Return the environment of the CLI."""
         environment = super().environment(**arguments)
         return environment | {
             "PATH": f"{self._bin}{os.pathsep}{environment['PATH']}",
@@ -83,39 +73,16 @@ class AzureStack(Stack):
         file.write_text(yaml.safe_dump({**yaml.safe_load(file.read_text()), "config": config}))
 
     def bring_up(self) -> Outcome:
-        """Bring the stack to what its file says."""
         self.configure()
         return self.run("up")
 
     @contextmanager
     def bringing_up(self) -> Iterator["subprocess.Popen[bytes]"]:
-        """Start to bring the stack up and go on beside it."""
         self.configure()
-        command = [str(toolchain.path("pulumi")), "up", "--stack", "test", "--yes"]
-        with (
-            (self.directory / "up.log").open("wb") as log,
-            subprocess.Popen(
-                [*command, "--skip-preview", "--non-interactive", "--color", "never"],
-                cwd=self.directory,
-                env=self.environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            ) as process,
-        ):
-            try:
-                yield process
-            finally:
-                if process.poll() is None:
-                    process.kill()
-
-    @property
-    def log(self) -> str:
-        """What `bringing_up` has said so far."""
-        return (self.directory / "up.log").read_text()
+        with self.going_up() as process:
+            yield process
 
     def result(self, job: str) -> dict[str, Any]:
-        """Return what became of a job."""
         found: dict[str, Any] = self.output("jobs")[job]
         return found
 
@@ -129,7 +96,6 @@ class AzureStack(Stack):
 
 
 def make_store(directory: Path, cluster: TestCluster | None) -> Store:
-    """Make the double's directory with a cluster behind it."""
     directory.mkdir()
     store = Store(directory)
     store.kubeconfig.touch(0o600)
@@ -159,7 +125,6 @@ def own(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def images(trainer: str) -> dict[str, str]:
-    """Return what the node has already."""
     return {
         "trainer": trainer,
         # The image with CUDA takes several GB, and there is no GPU for it here.

@@ -6,19 +6,13 @@ from typing import Any
 
 
 def latest(backend: Path, stack: str) -> dict[str, Any]:
-    """Return a stack's latest deployment.
-
-    Args:
-        backend: The directory that PULUMI_BACKEND_URL names.
-        stack: The stack's name.
-    """
+    """Return a stack's latest deployment, in the directory that PULUMI_BACKEND_URL names."""
     [file] = backend.glob(f".pulumi/stacks/*/{stack}.json")
     found: dict[str, Any] = json.loads(file.read_text())["checkpoint"]["latest"] or {}
     return found
 
 
 def resources(backend: Path, stack: str) -> list[dict[str, Any]]:
-    """Return every resource that a stack has."""
     found: list[dict[str, Any]] = latest(backend, stack).get("resources") or []
     return found
 

@@ -3,7 +3,8 @@
 import json
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,12 +36,10 @@ class Outcome:
     @property
     def changes(self) -> dict[str, int]:
         """How many resources were created, updated and so on; unchanged ones are left out."""
-        for event in self.events:
-            if "summaryEvent" in event:
-                counted = dict(event["summaryEvent"]["resourceChanges"])
-                counted.pop("same", None)
-                return counted
-        return {}
+        summaries = (each["summaryEvent"] for each in self.events if "summaryEvent" in each)
+        counted = dict(next(summaries, {"resourceChanges": {}})["resourceChanges"])
+        counted.pop("same", None)
+        return counted
 
     def urns(self, *operations: str) -> list[str]:
         """Return the resources that one of these steps was taken for, such as `create`."""
@@ -65,14 +64,9 @@ class Stack:
     def __init__(
         self, directory: Path, root: Path, kubeconfig: str, main: str, azure: Path | None = None
     ) -> None:
-        """Make it.
+        """Make it in `directory`, with the program `main`, served by the checkout's own provider.
 
-        Args:
-            directory: Where everything of it is.
-            root: The checkout, whose own provider serves it.
-            kubeconfig: For the program.
-            main: The program.
-            azure: The directory of what serves azure-native, if anything does.
+        What serves azure-native is in the directory `azure`, if anything does.
         """
         self.directory = directory
         self.kubeconfig = kubeconfig
@@ -130,25 +124,18 @@ class Stack:
         }
 
     def environment(self, **arguments: Any) -> dict[str, str]:
-        """Return the environment in which the CLI runs the program on these jobs."""
         return self._environment | {
             "TEST_KUBECONFIG": self.kubeconfig,
             "TEST_JOBS": json.dumps(arguments),
         }
 
     def pulumi(self, *command: str, environment: Mapping[str, str] | None = None) -> Outcome:
-        """Run a command of the CLI, whatever its exit status."""
         finished = subprocess.run(
             [str(toolchain.path("pulumi")), *command, "--non-interactive", "--color", "never"],
-            cwd=self.directory,
-            env=self.environment() if environment is None else environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=COMMAND_SECONDS,
-            check=False,
-        )
+            cwd=self.directory, env=self.environment() if environment is None else environment,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, timeout=COMMAND_SECONDS, check=False,
+        )  # fmt: skip
         return Outcome(finished.returncode, finished.stdout, ())
 
     def attempt(
@@ -158,11 +145,7 @@ class Stack:
         log = self.directory / "events.json"
         log.unlink(missing_ok=True)
         outcome = self.pulumi(
-            operation,
-            "--stack",
-            _STACK,
-            "--event-log",
-            str(log),
+            *(operation, "--stack", _STACK, "--event-log", str(log)),
             *(() if operation == "preview" else ("--yes", "--skip-preview")),
             *options,
             environment=environment,
@@ -171,33 +154,27 @@ class Stack:
         return Outcome(outcome.code, outcome.text, tuple(map(json.loads, lines)))
 
     def run(self, operation: str, *options: str, **arguments: Any) -> Outcome:
-        """Run `operation` and fail unless it succeeds."""
         environment = self.environment(**arguments)
         outcome = self.attempt(operation, *options, environment=environment)
         assert outcome.code == 0, str(outcome)
         return outcome
 
     def refused(self, operation: str, *options: str, **arguments: Any) -> str:
-        """Run `operation`, fail unless it does, and return its output."""
         environment = self.environment(**arguments)
         outcome = self.attempt(operation, *options, environment=environment)
         assert outcome.code != 0, str(outcome)
         return outcome.text
 
     def up(self, **arguments: Any) -> Outcome:
-        """Bring the stack to what the program declares."""
         return self.run("up", **arguments)
 
     def preview(self, **arguments: Any) -> Outcome:
-        """Show what `up` would do."""
         return self.run("preview", **arguments)
 
     def refresh(self) -> Outcome:
-        """Read every object again."""
         return self.run("refresh")
 
     def destroy(self) -> Outcome:
-        """Delete everything."""
         return self.run("destroy")
 
     def output(self, name: str) -> Any:
@@ -209,14 +186,34 @@ class Stack:
         state: dict[str, Any] = json.loads(self.pulumi("stack", "export").text)
         return state
 
+    @contextmanager
+    def going_up(self, **arguments: Any) -> Iterator["subprocess.Popen[bytes]"]:
+        """Start an `up` and go on beside it; what it says is in `log`."""
+        options = ("--yes", "--skip-preview", "--non-interactive", "--color", "never")
+        with (
+            (self.directory / "up.log").open("wb") as log,
+            subprocess.Popen(
+                [str(toolchain.path("pulumi")), "up", "--stack", _STACK, *options],
+                cwd=self.directory, env=self.environment(**arguments),
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+            ) as process,
+        ):  # fmt: skip
+            try:
+                yield process
+            finally:
+                if process.poll() is None:
+                    process.kill()
+
+    @property
+    def log(self) -> str:
+        return (self.directory / "up.log").read_text()
+
     @property
     def backend(self) -> Path:
-        """Where the state is."""
         return self.directory / "state"
 
     @property
     def resources(self) -> list[dict[str, Any]]:
-        """What the state holds."""
         return checkpoint.resources(self.backend, _STACK)
 
     def unlock(self) -> None:

@@ -1,15 +1,10 @@
 """Stacks and a cluster for the tests that need real ones."""
 
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
-from kubernetes import client, config
-from kubernetes.client import ApiClient
 
 from clusters.embedded import lifecycle
 from clusters.embedded.layout import Layout
@@ -102,34 +97,3 @@ def cluster(
         yield made
     finally:
         lifecycle.remove(made.layout.directory)
-
-
-@pytest.fixture(scope="session")
-def api(kubeconfig: str) -> Iterator[ApiClient]:
-    """A client of the tests' own, to look past what they test."""
-    configuration = client.Configuration()
-    load: Any = config.load_kube_config_from_dict
-    load(yaml.safe_load(kubeconfig), client_configuration=configuration)
-    with ApiClient(configuration) as connected:
-        yield connected
-
-
-@pytest.fixture(scope="session")
-def core(api: ApiClient) -> Any:
-    """The core API."""
-    return client.CoreV1Api(api)
-
-
-@pytest.fixture(scope="session")
-def apps(api: ApiClient) -> Any:
-    """The API of Deployments."""
-    return client.AppsV1Api(api)
-
-
-@pytest.fixture(scope="module")
-def namespace(core: Any) -> Iterator[str]:
-    """A namespace of a module's own."""
-    name = f"standin-{secrets.token_hex(4)}"
-    core.create_namespace({"metadata": {"name": name}})
-    yield name
-    core.delete_namespace(name)

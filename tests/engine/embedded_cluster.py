@@ -100,7 +100,6 @@ class TestCluster:
         self.add_image(KUBECTL_IMAGE, toolchain.path("kubectl"), "/kubectl")
 
     def add_image(self, name: str, binary: Path, entrypoint: str) -> None:
-        """Bring in an image with one static program."""
         archive = self.layout.directory.parent / f"{binary.name}.tar"
         with archive.open("w+b") as file:
             program.write_archive(file, name, binary, entrypoint)

@@ -45,15 +45,10 @@ def program(pool: str, *, nodes: int = 0, plugin: bool = False) -> None:
 
 @dataclass(frozen=True)
 class Node:
-    """The cluster's only node, which can be made to look like one with a GPU.
-
-    Args:
-        jobs: Of the cluster.
-        pool: What its label says then, which no other test's does.
-    """
+    """The cluster's only node, which can be made to look like one with a GPU."""
 
     jobs: Jobs
-    pool: str
+    pool: str  # what its label says then, which no other test's does
 
     @property
     def name(self) -> str:
@@ -77,19 +72,12 @@ class Node:
         finally:
             self.jobs.kubectl("label", "node", name, f"{LABEL}-")
             path = _GPU.replace("/", "~1")
-            removed = [
-                {"op": "remove", "path": f"/status/{kind}/{path}"}
-                for kind in ("capacity", "allocatable")
-            ]
-            self.jobs.kubectl(
-                "patch",
-                "node",
-                name,
-                "--subresource=status",
-                "--type=json",
-                "-p",
-                json.dumps(removed),
-            )
+            removed = json.dumps(
+                [{"op": "remove", "path": f"/status/{kind}/{path}"}
+                 for kind in ("capacity", "allocatable")]
+            )  # fmt: skip
+            of_json = ("--subresource=status", "--type=json", "-p", removed)
+            self.jobs.kubectl("patch", "node", name, *of_json)
 
     @property
     def _offered(self) -> str | None:

@@ -5,6 +5,7 @@ import os
 import random
 import re
 import signal
+import subprocess
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from scripts.scratch import Finished, Scratch
 from tests.engine.footprint import Footprint
 from tests.engine.procfs import Process
 from tests.engine.pytorchjob_stack import Jobs
-from tests.engine.stack import LiveStack
+from tests.engine.stack import UP_SECONDS, LiveStack
 
 Victim = Literal["pulumi", "make up"]
 """The CLI alone, or the whole process group of the command that a person has typed."""
@@ -45,21 +46,13 @@ _LAST = r"slipway:jobs:Gate \S+ (created|replaced)"
 
 @dataclass(frozen=True)
 class Killed:
-    """An `up` that did not come to its end.
-
-    Args:
-        victim: Who was killed.
-        seconds: How long after the start.
-        when: The time of it.
-        phase: What it was at.
-        submitted: Whether its PyTorchJob was there already.
-    """
+    """An `up` that did not come to its end."""
 
     victim: Victim
-    seconds: float
+    seconds: float  # after the start
     when: datetime
     phase: str
-    submitted: bool
+    submitted: bool  # whether its PyTorchJob was there already
 
 
 def moments(count: int, generator: random.Random) -> list[float]:
@@ -121,7 +114,6 @@ def assert_healed(stack: LiveStack, killed: Killed, healed: Finished) -> None:
 
 
 def jobs(stack: LiveStack) -> list[dict[str, Any]]:
-    """Return every PyTorchJob of the stack."""
     listing = json.loads(Jobs(stack.kubeconfig).kubectl("get", "pytorchjobs", "--output", "json"))
     items: list[dict[str, Any]] = listing["items"]
     return items
@@ -144,3 +136,13 @@ def _outside(stack: LiveStack) -> list[Process]:
         for process in Footprint.take(stack.scratch.directory).processes
         if not any(path.name.startswith("slipway-") for path in process.cgroups)
     ]
+
+
+def wait_until_said(stack: LiveStack, command: "subprocess.Popen[bytes]", pattern: str) -> None:
+    """Wait until a running command has said `pattern`; fail when it ends without."""
+    deadline = time.monotonic() + UP_SECONDS
+    while re.search(pattern, stack.scratch.output.read_text(errors="replace")) is None:
+        said = stack.scratch.output.read_text() + stack.scratch.errors.read_text()
+        assert time.monotonic() < deadline, f"{pattern!r} was not said:\n{said}"
+        assert command.poll() is None, f"it ended before {pattern!r}:\n{said}"
+        time.sleep(0.2)

@@ -22,23 +22,13 @@ _MAIN = "import pulumi\n\nfrom infra.program import main\n\npulumi.run(main)\n"
 
 @dataclass(frozen=True)
 class Account:
-    """A service account of the cluster.
-
-    Args:
-        cluster: Whose.
-        name: What it is called.
-    """
+    """A service account of the cluster."""
 
     cluster: TestCluster
     name: str
 
     def make(self, documented: str, namespace: str | None = None) -> None:
-        """Make it, with the role that docs/existing-cluster.md lists and nothing else.
-
-        Args:
-            documented: The role's name.
-            namespace: Where it holds; None for the whole cluster.
-        """
+        """Make it with the role that docs/existing-cluster.md lists, in a namespace or in all."""
         kind = "ClusterRole" if namespace is None else "Role"
         where = {} if namespace is None else {"namespace": namespace}
         wanted = role(documented)
@@ -59,7 +49,6 @@ class Account:
         return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
 
     def token(self) -> str:
-        """Return what it shows to get in."""
         return self.cluster.kubectl("create", "token", self.name, "--namespace", PLATFORM).strip()
 
     def write_kubeconfig(self, folder: Path, user: Mapping[str, Any]) -> Path:
@@ -124,11 +113,9 @@ class KubeconfigStack(Stack):
         }
 
     def bring_up(self) -> Outcome:
-        """Bring the stack up."""
         return self.run("up")
 
     def result(self) -> dict[str, Any]:
-        """Return what became of its job."""
         found: dict[str, Any] = self.output("jobs")["say"]
         return found
 

@@ -9,23 +9,14 @@ PROC = Path("/proc")
 
 @dataclass(frozen=True)
 class Process:
-    """A process, told apart from a later one of the same number by when it started.
-
-    Args:
-        pid: Its number.
-        parent: The number of its parent.
-        started: When, in clock ticks since the machine's start.
-        namespace: The inode of its network namespace.
-        places: Its program, working directory, root and command line, one string.
-        cgroups: The directories of its control groups and of those above them.
-    """
+    """A process, told apart from a later one of the same number by when it started."""
 
     pid: int
     parent: int
-    started: int
-    namespace: int
-    places: str
-    cgroups: frozenset[Path]
+    started: int  # in clock ticks since the machine's start
+    namespace: int  # the inode of its network namespace
+    places: str  # its program, working directory, root and command line
+    cgroups: frozenset[Path]  # the directories of its control groups and of those above them
 
     @classmethod
     def of(cls, pid: int) -> Self | None:

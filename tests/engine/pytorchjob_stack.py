@@ -1,7 +1,6 @@
 """A stack of training jobs alone, on a cluster that is there, run by the real CLI."""
 
 import json
-import signal
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,10 +17,9 @@ from jobs.records import archive
 from jobs.run.retry import LABEL as ATTEMPT
 from tests.engine import checkpoint
 from tests.engine.awaiting import await_true
-from tests.engine.cli_stack import Outcome, Stack
+from tests.engine.cli_stack import Stack
 
 _MAIN = "from tests.engine.pytorchjob_program import program\n\nprogram()\n"
-_UP = ("up", "--stack", "test", "--yes", "--skip-preview", "--non-interactive")
 
 
 class JobStack(Stack):
@@ -36,7 +34,6 @@ class JobStack(Stack):
         super().__init__(directory, root, kubeconfig, _MAIN)
 
     def environment(self, **arguments: Any) -> dict[str, str]:
-        """Return the environment in which the CLI declares the jobs in `arguments`."""
         self._names |= arguments.keys()
         # Outputs are those of the jobs that succeeded and of those that did not.
         everything = super().environment(**arguments)
@@ -58,53 +55,11 @@ class JobStack(Stack):
                 name = each["id"].rpartition("/")[2]
                 self._jobs.kubectl("delete", kind, name, "--ignore-not-found", "--wait=false")
 
-    def kill_while_running(self, jobs: "Jobs", name: str, **declared: Any) -> str:
-        """Kill an `up` once its job's rank 0 runs, and return the PyTorchJob's identity."""
-        with self.training(name, **declared) as up:
-            uid = jobs.await_running(name)
-            up.send_signal(signal.SIGKILL)
-            up.wait()
-        self.unlock()
-        return uid
-
-    def train(self, name: str, **declared: Any) -> Outcome:
-        """Bring the stack to one job; fail unless it succeeds."""
-        return self.up(**{name: declared})
-
-    def train_in_vain(self, name: str, **declared: Any) -> str:
-        """Bring the stack to one job, fail if it succeeds, and return what the CLI said."""
-        return self.refused("up", **{name: declared})
-
     @contextmanager
     def training(self, name: str, **declared: Any) -> Iterator["subprocess.Popen[bytes]"]:
         """Start an `up` of one job and go on beside it."""
         with self.going_up(**{name: declared}) as process:
             yield process
-
-    @contextmanager
-    def going_up(self, **declared: Any) -> Iterator["subprocess.Popen[bytes]"]:
-        """Start an `up` of these jobs and go on beside it."""
-        with (
-            (self.directory / "up.log").open("wb") as log,
-            subprocess.Popen(
-                [str(toolchain.path("pulumi")), *_UP],
-                cwd=self.directory,
-                env=self.environment(**declared),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            ) as process,
-        ):
-            try:
-                yield process
-            finally:
-                if process.poll() is None:
-                    process.send_signal(signal.SIGKILL)
-
-    @property
-    def log(self) -> str:
-        """What the `up` of `training` said."""
-        return (self.directory / "up.log").read_text()
 
 
 @dataclass(frozen=True)
@@ -139,7 +94,6 @@ class Jobs:
         return items
 
     def uids(self, job: str) -> list[str]:
-        """Return the identity of each PyTorchJob there is for a job."""
         return [str(item["metadata"]["uid"]) for item in self.items("pytorchjobs", job)]
 
     def events(self, job: str) -> list[dict[str, Any]]:
@@ -150,7 +104,6 @@ class Jobs:
         return [json.loads(line) for line in lines if line.startswith("{")]
 
     def attempts(self, job: str) -> list[str]:
-        """Return the number of each PyTorchJob's attempt."""
         return [item["metadata"]["labels"][ATTEMPT] for item in self.items("pytorchjobs", job)]
 
     def evict(self, pod: str) -> None:
@@ -192,7 +145,6 @@ class Jobs:
         return uids[0]
 
     def await_all_running(self, job: str, pods: int) -> None:
-        """Wait until so many pods run."""
 
         def phases() -> list[str]:
             return [pod["status"]["phase"] for pod in self.items("pods", job)]

@@ -22,15 +22,9 @@ _ENDING_SECONDS = 2 * 60
 
 @dataclass
 class LiveStack:
-    """The stack `dev` in a copy of the checkout, with state of its own.
-
-    Args:
-        scratch: The copy.
-        first_up: What the first `make up` said, and how long it took.
-    """
+    """The stack `dev` in a copy of the checkout, with state of its own."""
 
     scratch: Scratch
-    first_up: Finished | None = None
     _baseline: Baseline | None = field(default=None, repr=False)
 
     def run(self, command: str, limit_seconds: float = COMMAND_SECONDS) -> Finished:
@@ -40,7 +34,6 @@ class LiveStack:
         return finished
 
     def attempt(self, command: str, limit_seconds: float = COMMAND_SECONDS) -> Finished:
-        """Run `command` in the copy, whatever its exit status."""
         return self.scratch.run(command, limit_seconds)
 
     def pulumi(self, arguments: str) -> str:
@@ -49,9 +42,7 @@ class LiveStack:
 
     def up(self) -> Finished:
         """Run README.md's command for it."""
-        finished = self.run(_UP, UP_SECONDS)
-        self.first_up = finished if self.first_up is None else self.first_up
-        return finished
+        return self.run(_UP, UP_SECONDS)
 
     def down(self) -> Finished:
         """Run README.md's command for it, and fail if anything of the stack is left."""
@@ -70,12 +61,10 @@ class LiveStack:
         return left + [f"state: {path}" for path in clusters.glob("*")]
 
     def take_baseline(self) -> None:
-        """Remember the machine as it is without the stack."""
         self._baseline = Baseline.take(toolchain.path("nft"))
 
     @property
     def backend(self) -> Path:
-        """Where the state of the stacks is."""
         return self.scratch.state_home / "slipway/pulumi"
 
     def outputs(self) -> dict[str, Any]:
@@ -83,7 +72,6 @@ class LiveStack:
         return checkpoint.outputs(self.backend, "dev")
 
     def job(self, name: str) -> dict[str, Any]:
-        """Return the result of one job."""
         result: dict[str, Any] = self.outputs()["jobs"][name]
         return result
 

@@ -1,6 +1,7 @@
 """`pulumi up` on Azure the whole way: on the tests' double of it, with a real cluster behind it.
 
-Its one node acts for every pool, and nvidia.com/gpu on it is a number for scheduling.
+Its one node acts for every pool, and nvidia.com/gpu on it is a number for scheduling. The tests run
+in order, since the cluster has room for one stack: that on Azure Local goes before the other comes.
 """
 
 import re
@@ -19,6 +20,7 @@ from tests.doubles.azure_native.provider import change_in_portal
 from tests.doubles.azure_native.store import Record, Store
 from tests.engine.awaiting import COMMAND_SECONDS, await_true
 from tests.engine.azure_stack import AzureStack, images, let_pull, own
+from tests.engine.cli_stack import Outcome
 from tests.engine.embedded_cluster import TestCluster, bring_in_trainer
 from tests.trainer.registry import RunningRegistry, running
 
@@ -52,20 +54,29 @@ def trainer(cluster: TestCluster) -> str:
 
 
 @pytest.fixture(scope="module")
-def aks(
+def created(
     cluster: TestCluster, trainer: str, root: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[AzureStack]:
-    """The stack `azure` with values of its own, and a job of two ranks on two nodes with GPUs."""
+) -> Iterator[tuple[AzureStack, Outcome]]:
+    """The stack `azure` with values of its own, and a job of two ranks on two nodes with GPUs.
+
+    It is up, though its cluster answered before it knew of the person's role.
+    """
     config = yaml.safe_load((root / "stacks/azure.yaml").read_text())["config"]
     settings = {**own(config["slipway:cluster"]), "name": "azure", "images": images(trainer)}
     settings["gpu"] = {**settings["gpu"], "spot": {"fallback": {"maxNodes": 2}}}
     jobs = {JOB: {"workers": 1, "gpus": 1, "retries": 2, **SHORT}}
     stack = AzureStack(tmp_path_factory.mktemp("stack"), root, cluster, settings, jobs)
+    stack.azure.late_roles.write_text("1")
     try:
-        yield stack
+        yield stack, stack.bring_up()
     finally:
         if stack.resources:
             stack.destroy()
+
+
+@pytest.fixture
+def aks(created: tuple[AzureStack, Outcome]) -> AzureStack:
+    return created[0]
 
 
 @pytest.fixture
@@ -156,138 +167,10 @@ def scaled(stack: AzureStack, name: str = "gpu") -> list[int]:
     ]
 
 
-def test_from_nothing_to_a_job_that_succeeded(aks: AzureStack, cluster: TestCluster) -> None:
-    """`up` on `azure` goes from nothing to a job that succeeded, and destroy leaves nothing.
-
-    Azure is the tests' double, with a real cluster behind.
-    """
-    assert node(cluster) == AS_IT_WAS
-    aks.azure.late_roles.write_text("1")
-    said = aks.bring_up()
-    # The cluster answered before it knew of the person's role.
-    assert aks.azure.late_roles.read_text() == "0"
-    result = aks.result(JOB)
-    assert (result["state"], result["world_size"]) == ("Succeeded", 2), result
-    assert "this is the tests' double of azure-native's plugin" in said.text
-    kinds = ("ResourceGroup", "VirtualNetwork", "ManagedCluster", "Registry", "StorageAccount")
-    assert all(aks.in_azure(kind) for kind in kinds)
-    # One node with a GPU for each of two ranks, from none, and however soon the second asks.
-    assert scaled(aks)[0] == 0
-    assert max(scaled(aks)) == 2
-    # No regular node is paid for while spot ones can be had.
-    assert set(scaled(aks, "gpufallback")) == {0}
-    assert aks.output("cuda")["state"] == "unverified"
-
-
-def test_it_was_reached_as_the_person_who_is_logged_in_and_not_as_an_administrator(
-    aks: AzureStack,
-) -> None:
-    listed = [call for call in aks.azure.calls if call["action"] == "list credentials"]
-    assert {call["format"] for call in listed} == {"exec"}
-    logins = (aks.azure.directory / "logins").read_text().split()
-    assert set(logins) == {"azurecli"}
-
-
-def test_another_size_of_the_pool_changes_the_pool_and_no_cluster(aks: AzureStack) -> None:
-    aks.settings["gpu"] = {**aks.settings["gpu"], "maxNodes": 3}
-    changed = aks.bring_up()
-    # All else is as it was, and it is no reason to train again.
-    assert changed.changes == {"update": 2}, changed.urns("update", "replace", "create")
-    assert changed.diff("azure-gpu") == {"maxCount": "update"}
-    assert changed.diff("gpus") == {"pool.maxNodes": "update"}
-    assert pool(aks).inputs["maxCount"] == 3
-
-
-def test_nodes_that_no_job_needs_are_given_back(aks: AzureStack, cluster: TestCluster) -> None:
-    """The GPU pool grows from nothing and shrinks again.
-
-    Another number of nodes replaces no cluster; refresh finds what was changed in the portal.
-    """
-    # The autoscaler has gone on with any command that had the plugin running.
-    if node(cluster) != AS_IT_WAS:
-        [spot] = [each for each in pools(aks.azure) if each.is_spot]
-        scale(aks.azure, spot, 0)
-    assert node(cluster) == AS_IT_WAS
-
-
 @pytest.mark.long
-def test_another_size_of_its_nodes_is_previewed_as_another_pool(aks: AzureStack) -> None:
-    before = aks.settings["gpu"]
-    aks.settings["gpu"] = {**before, "size": "Standard_NC8as_T4_v3"}
-    aks.configure()
-    previewed = aks.preview()
-    aks.settings["gpu"] = before
-    aks.configure()
-    assert "update-replace" in previewed.diff("azure-gpu")["vmSize"]
-    assert not any("ManagedCluster" in urn for urn in previewed.urns("replace", "update"))
-
-
-@pytest.mark.long
-def test_a_preview_explains_why_the_cluster_is_replaced(aks: AzureStack) -> None:
-    """A preview says in words what makes a cluster on Azure anew."""
-    aks.settings["network"] = {"pods": "10.9.0.0/16"}
-    aks.configure()
-    previewed = aks.preview()
-    del aks.settings["network"]
-    aks.configure()
-    told = "the cluster will be replaced: network.pods 10.244.0.0/16 → 10.9.0.0/16. "
-    assert told in previewed.text
-    assert any("ManagedCluster" in urn for urn in previewed.urns("replace"))
-
-
-@pytest.mark.long
-def test_a_refresh_finds_what_was_changed_in_the_portal_and_the_next_up_changes_it_back(
-    aks: AzureStack,
-) -> None:
-    change_in_portal(aks.azure, pool(aks).id, maxCount=9)
-    # Without what the refresh finds there would be nothing to change back.
-    refreshed = aks.run("up", "--refresh")
-    assert refreshed.diff("azure-gpu") == {"maxCount": "update"}
-    [updated] = refreshed.urns("update")
-    assert updated.endswith("::azure-gpu")
-    assert pool(aks).inputs["maxCount"] == 3
-
-
-@pytest.mark.long
-def test_a_job_goes_on_with_regular_nodes_when_azure_takes_its_spot_nodes_back(
-    aks: AzureStack, cluster: TestCluster
-) -> None:
-    """A training costs what the preview of its change says, within the stated error."""
-    # With so many samples that it still trains when they are taken.
-    aks.jobs[JOB] = {**aks.jobs[JOB], "args": ["--limit-train", "15000", "--limit-test", "500"]}
-    began = time.time()
-    with aks.bringing_up() as up:
-        await_true(lambda: ranks(cluster) == 2, COMMAND_SECONDS, lambda: aks.log)
-        before = len(scaled(aks))
-        aks.azure.without_spot.touch()
-        lost = evict(aks.azure, pool(aks).id)
-        assert len(lost) == 2
-        assert up.wait(COMMAND_SECONDS) == 0, aks.log
-    assert aks.result(JOB)["state"] == "Succeeded"
-    assert scaled(aks)[before:] == [0]
-    # However soon each rank is there again, and asks for a node.
-    assert max(scaled(aks, "gpufallback")) == 2
-    # By the time that fewer samples took, with the error that docs/costs.md states.
-    told = re.search(r"costs USD ([\d.]+) to ([\d.]+) \(2 nodes at ([\d.]+) an hour\), if", aks.log)
-    assert told, aks.log
-    least, most, hourly = map(float, told.groups())
-    assert least <= round(node_seconds(aks, began) * hourly / 3600, 2) <= most
-
-
-def test_destroy_leaves_nothing_in_azure_and_nothing_in_the_cluster(
-    aks: AzureStack, cluster: TestCluster
-) -> None:
-    aks.destroy()
-    assert list(aks.azure.all()) == []
-    assert node(cluster) == AS_IT_WAS
-    names = {each["metadata"]["name"] for each in cluster.get("namespaces")["items"]}
-    assert names == {"default", "kube-node-lease", "kube-public", "kube-system"}
-
-
 def test_on_azure_local_from_nothing_to_a_job_that_succeeded_and_back(
     on_azure_local: AzureStack, cluster: TestCluster, arm: Arm
 ) -> None:
-    """`azure-stack` goes the same way."""
     stack = on_azure_local
     stack.azure.late_roles.write_text("1")
     stack.bring_up()
@@ -351,6 +234,115 @@ def test_a_production_stack_goes_the_documented_way_down(root: Path, tmp_path: P
     assert stack.in_azure("ManagementLockByScope") == []
     stack.destroy()
     assert list(stack.azure.all()) == []
+
+
+def test_from_nothing_to_a_job_that_succeeded(created: tuple[AzureStack, Outcome]) -> None:
+    aks, said = created
+    assert aks.azure.late_roles.read_text() == "0"
+    result = aks.result(JOB)
+    assert (result["state"], result["world_size"]) == ("Succeeded", 2), result
+    assert "this is the tests' double of azure-native's plugin" in said.text
+    kinds = ("ResourceGroup", "VirtualNetwork", "ManagedCluster", "Registry", "StorageAccount")
+    assert all(aks.in_azure(kind) for kind in kinds)
+    # One node with a GPU for each of two ranks, from none, and however soon the second asks.
+    assert scaled(aks)[0] == 0
+    assert max(scaled(aks)) == 2
+    # No regular node is paid for while spot ones can be had.
+    assert set(scaled(aks, "gpufallback")) == {0}
+    assert aks.output("cuda")["state"] == "unverified"
+    # It was reached as the person who is logged in, and not as an administrator.
+    listed = [call for call in aks.azure.calls if call["action"] == "list credentials"]
+    assert {call["format"] for call in listed} == {"exec"}
+    assert set((aks.azure.directory / "logins").read_text().split()) == {"azurecli"}
+
+
+@pytest.mark.long
+def test_another_size_of_the_pool_changes_the_pool_and_no_cluster(aks: AzureStack) -> None:
+    aks.settings["gpu"] = {**aks.settings["gpu"], "maxNodes": 3}
+    changed = aks.bring_up()
+    # All else is as it was, and it is no reason to train again.
+    assert changed.changes == {"update": 2}, changed.urns("update", "replace", "create")
+    assert changed.diff("azure-gpu") == {"maxCount": "update"}
+    assert changed.diff("gpus") == {"pool.maxNodes": "update"}
+    assert pool(aks).inputs["maxCount"] == 3
+
+
+def test_nodes_that_no_job_needs_are_given_back(aks: AzureStack, cluster: TestCluster) -> None:
+    # The autoscaler has gone on with any command that had the plugin running.
+    if node(cluster) != AS_IT_WAS:
+        [spot] = [each for each in pools(aks.azure) if each.is_spot]
+        scale(aks.azure, spot, 0)
+    assert node(cluster) == AS_IT_WAS
+
+
+@pytest.mark.long
+def test_a_preview_tells_another_pool_from_another_cluster_and_explains_that(
+    aks: AzureStack,
+) -> None:
+    before = dict(aks.settings)
+    aks.settings["gpu"] = {**before["gpu"], "size": "Standard_NC8as_T4_v3"}
+    aks.configure()
+    previewed = aks.preview()
+    assert "update-replace" in previewed.diff("azure-gpu")["vmSize"]
+    assert not any("ManagedCluster" in urn for urn in previewed.urns("replace", "update"))
+
+    aks.settings = {**before, "network": {"pods": "10.9.0.0/16"}}
+    aks.configure()
+    previewed = aks.preview()
+    aks.settings = before
+    aks.configure()
+    told = "the cluster will be replaced: network.pods 10.244.0.0/16 → 10.9.0.0/16. "
+    assert told in previewed.text
+    assert any("ManagedCluster" in urn for urn in previewed.urns("replace"))
+
+
+@pytest.mark.long
+def test_a_refresh_finds_what_was_changed_in_the_portal_and_the_next_up_changes_it_back(
+    aks: AzureStack,
+) -> None:
+    change_in_portal(aks.azure, pool(aks).id, maxCount=9)
+    # Without what the refresh finds there would be nothing to change back.
+    refreshed = aks.run("up", "--refresh")
+    assert refreshed.diff("azure-gpu") == {"maxCount": "update"}
+    [updated] = refreshed.urns("update")
+    assert updated.endswith("::azure-gpu")
+    assert pool(aks).inputs["maxCount"] == 3
+
+
+@pytest.mark.long
+def test_a_job_goes_on_with_regular_nodes_when_azure_takes_its_spot_nodes_back(
+    aks: AzureStack, cluster: TestCluster
+) -> None:
+    """A training costs what the preview of its change says, within the stated error."""
+    # With so many samples that it still trains when they are taken.
+    aks.jobs[JOB] = {**aks.jobs[JOB], "args": ["--limit-train", "15000", "--limit-test", "500"]}
+    began = time.time()
+    with aks.bringing_up() as up:
+        await_true(lambda: ranks(cluster) == 2, COMMAND_SECONDS, lambda: aks.log)
+        before = len(scaled(aks))
+        aks.azure.without_spot.touch()
+        lost = evict(aks.azure, pool(aks).id)
+        assert len(lost) == 2
+        assert up.wait(COMMAND_SECONDS) == 0, aks.log
+    assert aks.result(JOB)["state"] == "Succeeded"
+    assert scaled(aks)[before:] == [0]
+    # However soon each rank is there again, and asks for a node.
+    assert max(scaled(aks, "gpufallback")) == 2
+    # By the time that fewer samples took, with the error that docs/costs.md states.
+    told = re.search(r"costs USD ([\d.]+) to ([\d.]+) \(2 nodes at ([\d.]+) an hour\), if", aks.log)
+    assert told, aks.log
+    least, most, hourly = map(float, told.groups())
+    assert least <= round(node_seconds(aks, began) * hourly / 3600, 2) <= most
+
+
+def test_destroy_leaves_nothing_in_azure_and_nothing_in_the_cluster(
+    aks: AzureStack, cluster: TestCluster
+) -> None:
+    aks.destroy()
+    assert list(aks.azure.all()) == []
+    assert node(cluster) == AS_IT_WAS
+    names = {each["metadata"]["name"] for each in cluster.get("namespaces")["items"]}
+    assert names == {"default", "kube-node-lease", "kube-public", "kube-system"}
 
 
 def ranks(cluster: TestCluster) -> int:

@@ -128,13 +128,10 @@ def test_the_plugins_schema_is_the_one_of_the_sdk(program: Program) -> None:
     assert json.loads(schema.text) == {"config": {}, **json.loads(SCHEMA.read_text())}
 
 
+@pytest.mark.long
 def test_a_program_trains_on_a_cluster_that_it_knows_by_a_kubeconfigs_content(
     cluster: TestCluster, program: Program
 ) -> None:
-    """A cluster that is made by the same program is previewed.
-
-    Of what else is not known yet the preview says so; the content of a kubeconfig is a cluster.
-    """
     cluster.add_kubectl_image()
     main = f"""\
 import os
@@ -201,7 +198,6 @@ def test_a_yaml_programs_run_is_the_one_of_this_repositorys_program(
 def test_the_automation_api_brings_a_stack_up_reads_a_result_and_takes_it_down(
     spare_stack: LiveStack,
 ) -> None:
-    """The Automation API brings a stack up, reads a result and takes it down."""
     page = (CHECKOUT / "docs/library.md").read_text()
     [commands] = re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     spare_stack.run("make tools")

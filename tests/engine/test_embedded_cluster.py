@@ -30,19 +30,16 @@ from core.manifests import Manifest
 from core.paths import CHECKOUT
 from tests.engine.awaiting import COMMAND_SECONDS, await_true
 from tests.engine.embedded_cluster import TestCluster, kernel_parameters, restricted_pod
-from tests.engine.procfs import PROC, everyone
+from tests.engine.procfs import everyone
 
 NAMESPACE = "restricted"
-START_SECONDS = 60
-"""Of processor time, until coredns answers: about four times what it takes."""
 CANARY = "canary-5f2c9e"
 
 
-def test_an_interrupted_create_is_adopted(cluster: TestCluster) -> None:
+def test_an_interrupted_create_is_adopted_and_names_resolve_in_the_nodes_network(
+    cluster: TestCluster,
+) -> None:
     assert cluster.problems() == []
-
-
-def test_names_resolve_from_inside_the_nodes_network(cluster: TestCluster) -> None:
     said = health.lookup(cluster.layout, "kube-dns.kube-system.svc.cluster.local")
     assert said.split()[0] == "10.96.0.10"
 
@@ -57,17 +54,6 @@ def test_one_command_starts_it_and_ends_when_coredns_answers(cluster: TestCluste
     assert cluster.problems() == []
     assert done.returncode == 0, done.stderr
     assert "coredns is responding" in done.stdout
-    assert _processor_seconds(cluster) <= START_SECONDS
-
-
-def _processor_seconds(cluster: TestCluster) -> float:
-    """Return the processor's time that the cluster has taken, however busy the machine is."""
-    ticks = 0
-    for pid in isolation.processes(cluster.layout):
-        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
-            fields = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
-            ticks += int(fields[11]) + int(fields[12])  # proc(5): utime, stime
-    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _status(cluster: TestCluster, port: int, path: str) -> int:
@@ -84,14 +70,11 @@ def _status(cluster: TestCluster, port: int, path: str) -> int:
             return error.code
 
 
-@pytest.mark.parametrize(
-    ("port", "path"), [(6443, "/readyz"), (6443, "/api"), (10250, "/pods"), (10250, "/healthz")]
-)
-def test_anonymous_requests_are_refused(cluster: TestCluster, port: int, path: str) -> None:
-    assert _status(cluster, port, path) == 401
-
-
-def test_nothing_else_listens_for_the_host(cluster: TestCluster) -> None:
+def test_anonymous_requests_are_refused_and_nothing_else_listens_for_the_host(
+    cluster: TestCluster,
+) -> None:
+    for port, path in ((6443, "/readyz"), (6443, "/api"), (10250, "/pods"), (10250, "/healthz")):
+        assert _status(cluster, port, path) == 401
     for port in (2379, 2380, 10248, 10249, 10256, 10257, 10259):
         with socket.socket() as probe:
             probe.settimeout(5)
@@ -216,25 +199,6 @@ def test_a_non_root_pod_writes_to_a_volume_of_the_default_class(cluster: TestClu
     assert (directory / "config").stat().st_gid == 4712
 
 
-def test_kubernetes_says_why_a_claim_of_a_block_device_is_not_served(cluster: TestCluster) -> None:
-    claim = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "block"},
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "volumeMode": "Block",
-            "resources": {"requests": {"storage": "1Gi"}},
-        },
-    }
-    cluster.kubectl("apply", "--filename=-", manifests=[claim])
-    await_true(
-        lambda: "incompatible volumeMode" in cluster.kubectl("describe", "pvc", "block"),
-        otherwise=lambda: cluster.kubectl("describe", "pvc", "block"),
-    )
-    cluster.kubectl("delete", "pvc", "block")
-
-
 def test_a_pod_reaches_a_service_by_its_name(cluster: TestCluster) -> None:
     _run_pod(cluster, "ask", "auth", "whoami")
     logs = cluster.kubectl("logs", "ask", "--namespace", NAMESPACE)
@@ -265,7 +229,10 @@ def test_a_killed_supervisor_is_started_again_with_all_that_it_runs(cluster: Tes
     assert cluster.problems() == []
 
 
-def test_a_lost_image_is_put_back(cluster: TestCluster) -> None:
+def test_a_lost_image_and_certificate_are_put_back_and_only_the_ones_reader_restarted(
+    cluster: TestCluster,
+) -> None:
+    before = cluster.processes()
     reference = f"slipway.local/tcp-wait:{toolchain.tool('tcp-wait').version}"
     address = f"--address={cluster.layout.containerd_socket}"
     subprocess.run(
@@ -273,12 +240,6 @@ def test_a_lost_image_is_put_back(cluster: TestCluster) -> None:
         check=True, capture_output=True, timeout=30,
     )  # fmt: skip
     assert cluster.problems() == ["images: tcp-wait is missing"]
-    cluster.heal()
-    assert cluster.problems() == []
-
-
-def test_a_certificate_is_renewed_and_only_its_reader_restarted(cluster: TestCluster) -> None:
-    before = cluster.processes()
     cluster.layout.certificate("scheduler").unlink()
     assert "certificates: scheduler: missing" in cluster.problems()
     cluster.heal()
@@ -309,43 +270,26 @@ def test_the_internet_is_opened_and_closed_in_place(
     assert cluster.processes() == before
 
 
-def test_a_deleted_network_is_made_again(cluster: TestCluster) -> None:
-    ip = toolchain.path("ip")
-    subprocess.run([ip, "netns", "delete", cluster.layout.node], check=True, timeout=10)
-    assert any(problem.startswith("network:") for problem in cluster.problems())
-    cluster.heal()
-    assert cluster.problems() == []
-
-
-@pytest.mark.parametrize("times", [1, pytest.param(20, marks=pytest.mark.long)])
-def test_a_reboot_costs_no_data(times: int, cluster: TestCluster) -> None:
+def test_a_reboot_costs_no_data(cluster: TestCluster) -> None:
     """Though everything is killed while objects are written: each acknowledged one is there."""
     with _writing(cluster) as written:
-        for _ in range(times):
-            await_true(partial(_has_grown, written, by=10, since=len(written)))
-            _reboot(cluster)
-            assert cluster.problems() != []
-            cluster.heal()
-            assert cluster.problems() == []
+        await_true(lambda: len(written) >= 10)
+        lifecycle.kill(cluster.layout)
+        subprocess.run(
+            [toolchain.path("ip"), "netns", "delete", cluster.layout.node], check=True, timeout=10
+        )
+        subprocess.run(["rm", "--recursive", "--force", cluster.layout.runtime], check=True)
+        lifecycle.remove_groups(cluster.layout)
+        problems = cluster.problems()
+        assert any(each.startswith("network:") for each in problems), problems
+        cluster.heal()
+        assert cluster.problems() == []
     found = cluster.get("configmaps", "--selector=written")["items"]
     assert set(written) <= {each["metadata"]["name"] for each in found}
     assert cluster.get("configmap", "canary")["data"] == {"word": f"{CANARY}-configmap"}
     read = ("config", "get-clusters", "--kubeconfig=/data/config")
     _run_pod(cluster, "read", *read, claim="data")
     assert "written" in cluster.kubectl("logs", "read", "--namespace", NAMESPACE)
-
-
-def _has_grown(names: list[str], by: int, since: int) -> bool:
-    return len(names) >= since + by
-
-
-def _reboot(cluster: TestCluster) -> None:
-    lifecycle.kill(cluster.layout)
-    subprocess.run(
-        [toolchain.path("ip"), "netns", "delete", cluster.layout.node], check=True, timeout=10
-    )
-    subprocess.run(["rm", "--recursive", "--force", cluster.layout.runtime], check=True)
-    lifecycle.remove_groups(cluster.layout)
 
 
 @contextmanager
@@ -443,7 +387,4 @@ def test_delete_leaves_nothing(cluster: TestCluster, kernel_before: list[str]) -
     for shared in isolation.directories(layout):
         assert list(shared.iterdir()) == [], shared
     assert kernel_parameters() == kernel_before
-
-
-def test_delete_of_what_is_not_there_succeeds(cluster: TestCluster) -> None:
-    lifecycle.remove(cluster.layout.directory)
+    lifecycle.remove(layout.directory)  # also of what is not there

@@ -78,16 +78,11 @@ def folder(tmp_path: Path) -> Path:
     return place
 
 
-def test_an_environment_gets_the_package_and_what_reads_its_command_line(
-    installed: Installed,
+def test_an_environment_gets_two_packages_and_help_and_errors_need_no_other(
+    installed: Installed, folder: Path, tmp_path: Path
 ) -> None:
     new = {each.name for each in installed.packages.iterdir()} - installed.before
     assert {name for name in new if not name.endswith(".dist-info")} == {"click", "slipway_command"}
-
-
-def test_help_and_what_is_wrong_with_a_command_line_need_no_environment(
-    installed: Installed, folder: Path, tmp_path: Path
-) -> None:
     cache = tmp_path / "cache"
     helped = installed.run(folder, "--help", XDG_CACHE_HOME=str(cache))
     assert helped.returncode == 0, helped.stderr

@@ -1,10 +1,12 @@
 """A stack's life as a person has it: the commands of README.md, on a copy of the checkout.
 
-The order of the files matters: what follows in test_life_healing.py kills the cluster's parts,
-which leaves warnings in its events.
+The order matters: the last test kills the cluster's parts, which leaves warnings in its events.
 """
 
 import json
+import os
+import signal
+import time
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -12,9 +14,23 @@ from pathlib import Path
 import pytest
 
 from tests import readme
-from tests.engine.stack import LiveStack
+from tests.engine.footprint import Footprint
+from tests.engine.procfs import Process
+from tests.engine.pytorchjob_stack import Jobs
+from tests.engine.stack import UP_SECONDS, LiveStack
+from tests.engine.test_ports import NOBODY, answering, guarded_ports
 
 RANKS = 4
+COMPONENTS = (
+    "etcd",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kubelet",
+    "kube-proxy",
+    "containerd",
+    "supervisord",
+)
 
 
 def test_make_up_trains_mnist_on_every_sample_with_four_ranks(live_stack: LiveStack) -> None:
@@ -30,14 +46,15 @@ def test_make_up_trains_mnist_on_every_sample_with_four_ranks(live_stack: LiveSt
     assert took.total_seconds() == pytest.approx(result["duration_seconds"], abs=1)
 
 
-def test_outputs_match_the_logs_of_the_ranks(live_stack: LiveStack) -> None:
-    result = live_stack.job("mnist-gloo")
-    started, epochs = [], []
-    for replica in ["master-0", *(f"worker-{index}" for index in range(RANKS - 1))]:
-        log = live_stack.kubectl(f"--namespace slipway-jobs logs mnist-gloo-{replica}")
-        events = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
-        started += [event for event in events if event["event"] == "started"]
-        epochs += [event for event in events if event["event"] == "epoch"]
+def test_outputs_and_make_logs_match_what_the_ranks_wrote(live_stack: LiveStack) -> None:
+    result, events = live_stack.job("mnist-gloo"), Jobs(live_stack.kubeconfig).events("mnist-gloo")
+    lines = live_stack.run("make -s logs JOB=mnist-gloo").output.splitlines()
+    # Each begins with whose it is: [rank 0].
+    shown = [line.partition("] ")[2] for line in lines if line.startswith("[rank ")]
+    printed = [json.loads(text) for text in shown if text.startswith("{")]
+    assert sorted(map(json.dumps, printed)) == sorted(map(json.dumps, events))
+    started = [event for event in events if event["event"] == "started"]
+    epochs = [event for event in events if event["event"] == "epoch"]
     assert sorted(event["rank"] for event in started) == list(range(RANKS))
     assert {event["world_size"] for event in started} == {result["world_size"]}
     assert {event["backend"] for event in started} == {result["backend"]}
@@ -84,10 +101,23 @@ def test_the_kubeconfig_is_a_secret(live_stack: LiveStack) -> None:
     assert not any("client-key-data" in text for text in kept)
 
 
-def test_a_second_make_up_changes_nothing_and_trains_nothing(live_stack: LiveStack) -> None:
+def test_a_second_make_up_trains_nothing_and_no_port_of_it_answers_another_user(
+    live_stack: LiveStack,
+) -> None:
+    """Whichever the engine, the language host and the plugins open until its end."""
     before, result = live_stack.uids(), live_stack.job("mnist-gloo")
-    again = live_stack.up()
-    assert_nothing_changed(again.text)
+    again = live_stack.scratch.start("make up")
+    roots: dict[int, list[int]] = {}
+    deadline = time.monotonic() + UP_SECONDS
+    while again.poll() is None:
+        assert time.monotonic() < deadline
+        for port in guarded_ports() - roots.keys():
+            assert answering([port], (), NOBODY) == []
+            roots[port] = answering([port], (), 0)
+    assert again.returncode == 0
+    assert len(list(filter(None, roots.values()))) > 4
+    scratch = live_stack.scratch
+    assert_nothing_changed(scratch.output.read_text() + scratch.errors.read_text())
     assert live_stack.uids() == before
     assert live_stack.job("mnist-gloo") == result
 
@@ -102,6 +132,7 @@ def test_the_commands_by_hand_work(live_stack: LiveStack) -> None:
     assert live_stack.uids() == before
 
 
+@pytest.mark.long
 def test_a_job_changed_by_hand_shows_in_the_preview_by_its_field(live_stack: LiveStack) -> None:
     settings = live_stack.scratch.checkout / "Pulumi.dev.yaml"
     before = settings.read_text()
@@ -117,6 +148,33 @@ def test_the_smoke_checks_pass(live_stack: LiveStack) -> None:
     finished = live_stack.run("make smoke")
     assert " passed" in finished.output, finished
     assert "skipped" not in finished.output, finished
+
+
+def test_the_next_make_up_heals_what_was_killed_and_trains_nothing_again(
+    live_stack: LiveStack,
+) -> None:
+    """Every component, and what watches over them."""
+    before = live_stack.uids()
+    killed = parts(live_stack, *COMPONENTS)
+    for process in killed.values():
+        os.kill(process.pid, signal.SIGKILL)
+    healed = live_stack.up()
+    alive = parts(live_stack, *COMPONENTS)
+    assert [name for name in COMPONENTS if alive[name] == killed[name]] == [], healed
+    assert live_stack.kubectl("get nodes --no-headers").split()[1] == "Ready"
+    assert live_stack.uids() == before
+
+
+def parts(stack: LiveStack, *names: str) -> dict[str, Process]:
+    """Return the process of the stack's cluster that runs each of these programs."""
+    processes = Footprint.take(stack.scratch.directory).processes
+    found = {
+        name: [p for p in processes if name == p.program or f".{name} " in p.places]
+        for name in names
+    }
+    running = sorted(process.program for process in processes)
+    assert all(found.values()), f"not all of {names} are among: {running}"
+    return {name: min(each, key=lambda process: process.started) for name, each in found.items()}
 
 
 def assert_nothing_changed(said: str) -> None:

@@ -51,8 +51,10 @@ def parts(file: Path, section: str) -> dict[str, Any]:
     return {each["name"]: each for each in found}
 
 
-def test_the_cluster_is_added_under_the_stacks_name_and_all_else_stays(file: Path) -> None:
-    """`make kubeconfig` adds a cluster to the person's own file, and what it prints undoes it."""
+def test_the_cluster_is_added_under_the_stacks_name_and_what_it_prints_undoes_that(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = parts(file, "contexts"), parts(file, "clusters")
     assert merge("kind") == 0
     assert parts(file, "contexts").keys() == {"mine", "slipway-kind"}
     cluster = parts(file, "clusters")["slipway-kind"]["cluster"]
@@ -63,19 +65,14 @@ def test_the_cluster_is_added_under_the_stacks_name_and_all_else_stays(file: Pat
     assert (file.parent / certificate).resolve() == (file.parent / "mine.crt").resolve()
     assert file.stat().st_mode & 0o777 == 0o600
 
-
-def test_merging_again_brings_it_up_to_date(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    merge("kind")
+    # Again, it brings it up to date.
     stacks(monkeypatch, "https://127.0.0.1:4712")
+    capsys.readouterr()
     merge("kind")
     cluster = parts(file, "clusters")["slipway-kind"]["cluster"]
     assert cluster["server"] == "https://127.0.0.1:4712"
     assert len(parts(file, "contexts")) == 2
 
-
-def test_what_it_prints_undoes_it(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before = parts(file, "contexts"), parts(file, "clusters")
-    merge("kind")
     _, _, undo = capsys.readouterr().out.strip().splitlines()
     subprocess.run(undo.removeprefix("Undo it: "), shell=True, check=True, capture_output=True)  # noqa: S602
     assert (parts(file, "contexts"), parts(file, "clusters")) == before
@@ -102,18 +99,13 @@ def test_the_first_file_of_kubeconfig_is_the_users(
     assert str(other) in explanation("slipway-kind", other, "")
 
 
-def test_merging_without_a_cluster_suggests_make_up(
+def test_without_a_cluster_or_with_a_file_that_kubectl_cannot_read_nothing_changes(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = file.read_text()
-    stacks(monkeypatch, None)
-    with pytest.raises(CommandError, match=r"make up STACK=kind"):
-        merge("kind")
-    assert file.read_text() == before
-
-
-def test_a_file_that_kubectl_cannot_read_is_left_as_it_is(file: Path) -> None:
     file.write_text("{")
     with pytest.raises(CommandError, match="kubectl can't merge"):
+        merge("kind")
+    stacks(monkeypatch, None)
+    with pytest.raises(CommandError, match=r"make up STACK=kind"):
         merge("kind")
     assert file.read_text() == "{"

@@ -14,7 +14,6 @@ import pytest
 from core.paths import CHECKOUT
 from core.process import run
 from scripts import guard
-from tests.engine.stack import UP_SECONDS, LiveStack
 
 NOBODY = 65534
 LIMIT = 30
@@ -110,20 +109,6 @@ def test_no_port_of_roots_cli_answers_another_user(inside: tuple[str, ...]) -> N
         assert answering(open_to_all, inside, NOBODY) == open_to_all
 
 
-def test_no_port_of_make_up_answers_another_user(live_stack: LiveStack) -> None:
-    """Whichever the engine, the language host and the plugins open until its end."""
-    command = live_stack.scratch.start("make up")
-    roots: dict[int, list[int]] = {}
-    deadline = time.monotonic() + UP_SECONDS
-    while command.poll() is None:
-        assert time.monotonic() < deadline
-        for port in guarded_ports() - roots.keys():
-            assert answering([port], (), NOBODY) == []
-            roots[port] = answering([port], (), 0)
-    assert command.returncode == 0
-    assert len(list(filter(None, roots.values()))) > 4
-
-
 def guarded_ports() -> set[int]:
     """The ports that processes in the groups of CLIs listen on."""
     inodes = set()
@@ -161,33 +146,32 @@ def test_the_rules_stay_while_a_process_of_the_cli_runs_and_no_longer(
         assert tables(inside) == ""
 
 
+def test_a_command_leaves_no_rules_and_reports_those_without_effect(
+    inside: tuple[str, ...], tmp_path: Path
+) -> None:
+    """`Cli.run` removes them, whatever the CLI's status; it runs in this test's own network."""
+    program = tmp_path / "pulumi"
+    program.write_text("#!/bin/sh\nnft list tables >&2; exit 7\n")
+    program.chmod(0o755)
+    finished = python(
+        inside,
+        "from pathlib import Path; from core import toolchain; from scripts.cli.backend import Cli;"
+        f"toolchain.path = lambda _name: Path({str(program)!r}); print(Cli('dev').run('up'))",
+    )
+    assert finished.stdout == "7\n"
+    assert "table inet slipway-cli-" in finished.stderr
+    assert tables(inside) == ""
+    # As in a container whose control groups have other levels than the kernel sees.
+    finished = python(
+        inside,
+        "from scripts import guard; guard._enter = lambda: None; guard.start(['/bin/echo', 'ran'])",
+    )
+    assert finished.stdout == "ran\n"
+    assert "rules have no effect" in finished.stderr
+
+
 def python(inside: tuple[str, ...], script: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*inside, sys.executable, "-c", script],
         cwd=CHECKOUT, capture_output=True, text=True, timeout=LIMIT, check=True,
     )  # fmt: skip
-
-
-def test_a_command_leaves_no_rules(inside: tuple[str, ...], tmp_path: Path) -> None:
-    """`Cli.run` removes them, whatever the CLI's status; it runs in this test's own network."""
-    program = tmp_path / "pulumi"
-    program.write_text("#!/bin/sh\nnft list tables >&2; exit 7\n")
-    program.chmod(0o755)
-    script = (
-        "from pathlib import Path; from core import toolchain; from scripts.cli.backend import Cli;"
-        f"toolchain.path = lambda _name: Path({str(program)!r}); print(Cli('dev').run('up'))"
-    )
-    finished = python(inside, script)
-    assert finished.stdout == "7\n"
-    assert "table inet slipway-cli-" in finished.stderr
-    assert tables(inside) == ""
-
-
-def test_rules_without_effect_are_reported(inside: tuple[str, ...]) -> None:
-    """As in a container whose control groups have other levels than the kernel sees."""
-    script = (
-        "from scripts import guard; guard._enter = lambda: None; guard.start(['/bin/echo', 'ran'])"
-    )
-    finished = python(inside, script)
-    assert finished.stdout == "ran\n"
-    assert "rules have no effect" in finished.stderr

@@ -16,11 +16,16 @@ _STUB = "Azure is not contacted: the azure-native plugin is not installed"
     ("stack", "cluster", "told", "last"),
     [
         ("kind", "slipway:clusters:Kind", "needs 4 pods", "`up` will fail without this"),
-        ("minikube", "slipway:clusters:Minikube", "needs 4 pods", ""),
         ("azure", "azure-native:containerservice:ManagedCluster", _STUB, _COST),
-        ("azure-stack", "azure-native:kubernetes:ConnectedCluster", _STUB, _COST),
+        pytest.param(
+            "minikube", "slipway:clusters:Minikube", "needs 4 pods", "", marks=pytest.mark.long
+        ),
+        pytest.param(
+            "azure-stack", "azure-native:kubernetes:ConnectedCluster", _STUB, _COST,
+            marks=pytest.mark.long,
+        ),
     ],
-)
+)  # fmt: skip
 def test_a_preview_shows_the_whole_stack_and_makes_nothing(
     stack: str, cluster: str, told: str, last: str, idle_stack: LiveStack
 ) -> None:
@@ -58,7 +63,9 @@ config:
 """
 
 
-def test_bad_settings_are_all_named_at_once_and_nothing_is_made(idle_stack: LiveStack) -> None:
+def test_bad_settings_are_all_named_at_once_and_nothing_is_made(
+    idle_stack: LiveStack,
+) -> None:
     (idle_stack.scratch.checkout / "Pulumi.wrong.yaml").write_text(_WRONG)
     finished = idle_stack.attempt("make up STACK=wrong")
     assert finished.code != 0
@@ -72,9 +79,21 @@ def test_bad_settings_are_all_named_at_once_and_nothing_is_made(idle_stack: Live
     below = finished.text[finished.text.index("Diagnostics:") :]
     assert below.count(" error: ") == 1, finished
     assert not (idle_stack.scratch.state_home / "slipway/clusters").exists()
+    smoke = idle_stack.attempt("make smoke STACK=nowhere")
+    assert smoke.code != 0
+    assert "nowhere" in smoke.text, smoke
 
 
-def test_the_smoke_checks_of_a_stack_that_is_not_there_fail(idle_stack: LiveStack) -> None:
-    finished = idle_stack.attempt("make smoke STACK=nowhere")
-    assert finished.code != 0
-    assert "nowhere" in finished.text, finished
+def test_make_preview_shows_every_job_before_there_is_a_cluster(idle_stack: LiveStack) -> None:
+    """Its needs, and the complete PyTorchJob of the one that is asked for."""
+    said = idle_stack.run("make preview JOB=mnist-gloo").output
+    assert "needs 4 pods with 1.6 cores, 3 GiB in total; runs for at most 24 h; not val" in said
+    assert re.search(r"the cluster has 1 node with [\d.]+ cores, [\d.]+ GiB for jobs", said)
+    shown = said[said.index("apiVersion: kubeflow.org/v1") :]
+    for words in (
+        "kind: PyTorchJob",
+        "slipway_trainer.mnist",
+        "image: localhost/slipway-trainer:",
+    ):
+        assert words in shown
+    assert not (idle_stack.scratch.state_home / "slipway/clusters/dev").exists()

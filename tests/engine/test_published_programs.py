@@ -67,34 +67,31 @@ def test_a_program_with_a_launcher_of_its_own_runs_with_its_numbers_and_files_ke
         assert any(fnmatch(path, f"*{pattern}") for path in result["artifacts"]), pattern
 
 
-def test_the_imported_demo_trains_on_four_ranks_by_its_own_entrypoint(trained: LiveStack) -> None:
-    assert trained.job(DEMO)["state"] == "Succeeded"
+def test_each_habit_is_met(trained: LiveStack) -> None:
+    """Own entrypoints, ranks as arguments, processes of a pod's own, data and models, ElasticDL."""
+    results = {name: trained.job(name) for name in (DEMO, "hosts", "spawn", "cifar", "elasticdl")}
+    assert results[DEMO]["state"] == "Succeeded"
     for rank in range(4):
         log = _log(trained, DEMO, rank)
         assert "Using distributed PyTorch with gloo backend" in log
-        assert float(re.findall(r"accuracy=([0-9.]+)", log)[-1]) > 0.9
+        assert _last_accuracy(log) > 0.9
 
-
-def test_hosts_ranks_and_the_runs_id_arrive_as_arguments(trained: LiveStack) -> None:
-    run_id = trained.job("hosts")["run_id"]
+    run_id = results["hosts"]["run_id"]
     for rank in range(3):
         assert f"Run {run_id} Rank {rank} of 3 , epoch 0" in _log(trained, "hosts", rank)
-    assert f"{run_id}.pt" in trained.job("hosts")["artifacts"]
+    assert f"{run_id}.pt" in results["hosts"]["artifacts"]
 
-
-def test_a_pods_own_processes_train_together(trained: LiveStack) -> None:
     log = _log(trained, "spawn", 0)
     assert "rank 1, world size: 2" in log
-    assert float(re.findall(r"accuracy=([0-9.]+)", log)[-1]) > 0.9
-    assert {"mnist_cnn.pt", "mnist_cnn_accuracies.json"} <= trained.job("spawn")["artifacts"].keys()
+    assert _last_accuracy(log) > 0.9
+    assert {"mnist_cnn.pt", "mnist_cnn_accuracies.json"} <= results["spawn"]["artifacts"].keys()
 
-
-def test_a_published_command_line_finds_its_data_and_keeps_its_model(trained: LiveStack) -> None:
     assert "Rank 1: Finished Training" in _log(trained, "cifar", 1)
-    assert any("cifar_net.pt" in path for path in trained.job("cifar")["artifacts"])
+    assert any("cifar_net.pt" in path for path in results["cifar"]["artifacts"])
+
+    assert results["elasticdl"]["state"] == "Succeeded"
+    assert results["elasticdl"]["accuracy"] >= 0.8
 
 
-def test_the_loop_for_elasticdl_trains_on_the_elastic_service(trained: LiveStack) -> None:
-    result = trained.job("elasticdl")
-    assert result["state"] == "Succeeded"
-    assert result["accuracy"] >= 0.8
+def _last_accuracy(log: str) -> float:
+    return float(re.findall(r"accuracy=([0-9.]+)", log)[-1])

@@ -1,4 +1,4 @@
-"""What is trained once is kept by `pulumi up`, and a preview says what trains again.
+"""What is trained once is kept by `pulumi up`, and a preview says what trains, and why.
 
 The tests run in order, on one stack. What changes in place, and how, is in tests/runs.
 """
@@ -6,15 +6,16 @@ The tests run in order, on one stack. What changes in place, and how, is in test
 import json
 import secrets
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from core.context import SHOWN_VARIABLE
 from scripts.cli.commands import run_urns
 from tests.engine.awaiting import await_true
 from tests.engine.cli_stack import Outcome
-from tests.engine.job_programs import SUMMARY, python
+from tests.engine.job_programs import REFUSAL, REFUSED, SUMMARY, python
 from tests.engine.killing import train_with
 from tests.engine.pytorchjob_stack import Jobs, JobStack
 from tests.engine.stack import LiveStack
@@ -22,35 +23,14 @@ from tests.engine.stack import LiveStack
 Section = dict[str, dict[str, Any]]
 
 
-@pytest.fixture(scope="module")
-def mark() -> str:
-    """What the names of these jobs begin with."""
-    return f"own-{secrets.token_hex(4)}"
+def _declared(trainer: str, **fields: Any) -> dict[str, Any]:
+    return python(trainer, SUMMARY, '{"accuracy": 0.5}', "0", **fields)
 
 
 @pytest.fixture(scope="module")
-def script(module_stack: JobStack) -> Path:
-    """A script of one job's own."""
-    file = module_stack.directory / "train.py"
-    file.write_text("print('one')\n")
-    return file
-
-
-@pytest.fixture(scope="module")
-def section(mark: str, script: Path, trainer: str) -> Section:
-    """Jobs of which each shows something else."""
-    plain = python(trainer, SUMMARY, '{"accuracy": 0.5}', "0", workers=0)
-    scripted = {
-        key: value for key, value in plain.items() if key not in {"image", "command", "args"}
-    }
-    small = {"workers": 1, "cpu": "200m", "memory": "512Mi", "minAccuracy": 0}
-    options = ["--limit-train", "300", "--limit-test", "100"]
-    return {
-        f"{mark}-plain": plain,
-        f"{mark}-gone": plain,
-        f"{mark}-script": {**scripted, "script": str(script)},
-        f"{mark}-demo": {"demo": "mnist-gloo", "args": options, **small},
-    }
+def section(trainer: str) -> Section:
+    """Two jobs; the second one is cleaned away."""
+    return {f"own-{secrets.token_hex(4)}": _declared(trainer, workers=0) for _ in range(2)}
 
 
 @pytest.fixture(scope="module")
@@ -60,101 +40,98 @@ def trained(module_stack: JobStack, section: Section) -> Mapping[str, Any]:
     return {name: module_stack.output(name) for name in section}
 
 
-def test_nothing_is_trained_after_up_and_refresh_though_a_job_was_cleaned_away(
-    trained: Mapping[str, Any], section: Section, mark: str, module_stack: JobStack, jobs: Jobs
-) -> None:
-    """After the TTL removed a job, `up` and `refresh` train nothing and keep its result."""
-    gone = f"{mark}-gone"
-    _end_of_life(jobs, gone)
-    # Its pods go after it, by the garbage collector.
-    await_true(lambda: jobs.uids(gone) == [] and jobs.items("pods", gone) == [])
-    left = {name: jobs.uids(name) for name in section}
-
-    def assert_nothing_has_changed() -> None:
-        assert {name: module_stack.output(name) for name in section} == trained
-        assert {name: jobs.uids(name) for name in section} == left
-
-    again = module_stack.up(**section)
-    assert again.changes == {}
-    assert "trains again" not in again.text
-    assert_nothing_has_changed()
-    module_stack.refresh()
-    assert_nothing_has_changed()
-    assert module_stack.up(**section).changes == {}
-    assert_nothing_has_changed()
-
-
-def _end_of_life(jobs: Jobs, job: str) -> None:
-    """Have the operator remove a job whose end is more than a second ago."""
-    policy = {"spec": {"runPolicy": {"ttlSecondsAfterFinished": 1}}}
-    patch = ("--type", "merge", "--patch", json.dumps(policy))
-    jobs.kubectl("patch", "pytorchjob", job, *patch)
-
-
-@pytest.mark.long
-def test_preview_and_up_name_the_field_that_changed(
-    trained: Mapping[str, Any],
-    section: Section,
-    mark: str,
-    script: Path,
-    module_stack: JobStack,
-    jobs: Jobs,
-) -> None:
-    """A learning rate or a script that changed trains again; the preview names the field."""
-    demo, plain = f"{mark}-demo", f"{mark}-plain"
-    script.write_text("print('two')\n")
-    now = {
-        **section,
-        demo: {**section[demo], "learningRate": 0.02},
-        plain: {**section[plain], "labels": {"team": "speech"}},
-    }
-    words = {
-        demo: "trains again: learningRate 0.01 → 0.02",
-        f"{mark}-script": f"trains again: script {script} changed",
-        plain: 'labels unset → {"team": "speech"}; nothing is trained',
-    }
-    before = {name: jobs.uids(name) for name in section}
-
-    preview = module_stack.preview(**now)
-    for name, line in words.items():
-        assert _told(preview, name).count(line) == 1, preview.text
-    assert "job.learningRate" in preview.diff(demo), preview
-    assert {name: jobs.uids(name) for name in section} == before
-
-    up = module_stack.up(**now)
-    for name, line in words.items():
-        assert _told(up, name).count(line) == 1, up.text
-    assert _changed(before, jobs) == {demo, f"{mark}-script"}
-    assert module_stack.output(demo)["run_id"] != trained[demo]["run_id"]
-    section.update(now)
-
-
 def _told(outcome: Outcome, job_name: str) -> list[str]:
-    """Return the lines that stay which the engine printed for a run, without their line ends."""
+    """Return the lines that stay which the engine printed for a run."""
     events = [event["diagnosticEvent"] for event in outcome.events if "diagnosticEvent" in event]
     return [
-        str(event["message"]).strip()
+        str(event["message"])
         for event in events
         if event.get("urn", "").endswith(f"PyTorchJob::{job_name}") and not event.get("ephemeral")
     ]
 
 
-def _changed(before: Mapping[str, list[str]], jobs: Jobs) -> set[str]:
-    """Return the jobs that are others than before."""
-    return {name for name, uids in before.items() if jobs.uids(name) != uids}
+@pytest.mark.usefixtures("trained")
+def test_a_preview_shows_the_job_and_what_it_needs_and_that_the_api_server_admits_it(
+    section: Section,
+    job_name: str,
+    module_stack: JobStack,
+    jobs: Jobs,
+    trainer: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In one line, and the complete PyTorchJob of the one that is asked for."""
+    monkeypatch.setitem(module_stack._environment, SHOWN_VARIABLE, job_name)
+    other = f"{job_name}-2"
+    new = {job_name: _declared(trainer, workers=3, memory="1Gi"), other: _declared(trainer)}
+    preview = module_stack.preview(**section, **new)
+    # What is there already is not told of.
+    assert [_told(preview, name) for name in section] == [[], []]
+    [message], [beside] = (_told(preview, name) for name in new)
+    first, _, rest = message.partition("\n")
+    needs = "needs 4 pods with 0.4 cores, 4 GiB in total"
+    assert first == f"{needs}; runs for at most 10 min; the API server admits it"
+    shown = yaml.safe_load(rest[rest.index("apiVersion:") :])
+    assert [*shown] == ["apiVersion", "kind", "metadata", "spec"]
+    assert shown["metadata"]["name"] == job_name
+    roles = shown["spec"]["pytorchReplicaSpecs"]
+    assert {role: each["replicas"] for role, each in roles.items()} == {"Master": 1, "Worker": 3}
+    assert roles["Master"]["template"]["spec"]["containers"][0]["command"][2] == SUMMARY
+    assert beside.startswith("needs 2 pods with")
+    assert "\n" not in beside.rstrip()
+    together = "the stack's 4 jobs need 8 pods with 0.8 cores, "
+    assert any(together in str(event) for event in preview.events)
+    assert jobs.uids(job_name) == jobs.uids(other) == []
+
+
+@pytest.mark.usefixtures("trained")
+def test_a_preview_of_a_replacement_shows_everything_and_of_a_label_one_line(
+    section: Section, module_stack: JobStack, jobs: Jobs
+) -> None:
+    uids = [jobs.uids(name) for name in section]
+    (labelled, labels), (larger, declared) = section.items()
+    now = {labelled: {**labels, "labels": {"a": "b"}}, larger: {**declared, "memory": "256Mi"}}
+    preview = module_stack.preview(**now)
+    (line,) = _told(preview, labelled)
+    assert line.strip().endswith("nothing is trained")
+    # A job of that name is there, and is no refusal: it goes before the new one comes.
+    words, shown = _told(preview, larger)
+    assert words.strip() == "trains again: memory 128Mi → 256Mi"
+    assert "job.memory" in preview.diff(larger), preview
+    assert shown.startswith(
+        "needs 1 pod with 0.1 cores, 256 MiB; runs for at most 10 min; the API server admits it\n"
+    )
+    assert [jobs.uids(name) for name in section] == uids
+
+
+def test_nothing_is_trained_after_up_and_refresh_though_a_job_was_cleaned_away(
+    trained: Mapping[str, Any], section: Section, module_stack: JobStack, jobs: Jobs
+) -> None:
+    """After the TTL removed a job, `refresh` and `up` train nothing and keep its result."""
+    (_, gone) = section
+    policy = {"spec": {"runPolicy": {"ttlSecondsAfterFinished": 1}}}
+    jobs.kubectl("patch", "pytorchjob", gone, "--type", "merge", "--patch", json.dumps(policy))
+    # Its pods go after it, by the garbage collector.
+    await_true(lambda: jobs.uids(gone) == [] and jobs.items("pods", gone) == [])
+    left = {name: jobs.uids(name) for name in section}
+    assert "trains again" not in module_stack.refresh().text
+    again = module_stack.up(**section)
+    assert again.changes == {}
+    assert "trains again" not in again.text
+    assert {name: module_stack.output(name) for name in section} == trained
+    assert {name: jobs.uids(name) for name in section} == left
 
 
 def test_a_rerun_on_purpose_trains_one_job_alone_though_nothing_has_changed(
-    trained: Mapping[str, Any], section: Section, mark: str, module_stack: JobStack, jobs: Jobs
+    trained: Mapping[str, Any], section: Section, module_stack: JobStack, jobs: Jobs
 ) -> None:
-    """A rerun on purpose is one command, of one job alone."""
-    plain, before = f"{mark}-plain", {name: jobs.uids(name) for name in section}
+    (plain, other), before = section, {name: jobs.uids(name) for name in section}
     urn = run_urns(module_stack.export())[plain]
     again = module_stack.run("up", "--replace", urn, **section)
-    replaced = {name for name in section if _is_replaced(again, "PyTorchJob", name)}
-    judged = {name for name in section if _is_replaced(again, "Gate", name)}
-    assert (replaced, judged) == ({plain}, {plain}), again.text
-    assert _changed(before, jobs) == {plain}
+    for kind in ("PyTorchJob", "Gate"):
+        replaced = {name for name in section if _is_replaced(again, kind, name)}
+        assert replaced == {plain}, again.text
+    assert jobs.uids(plain) != before[plain]
+    assert jobs.uids(other) == before[other]
     assert module_stack.output(plain)["run_id"] != trained[plain]["run_id"]
 
 
@@ -165,19 +142,45 @@ def _is_replaced(outcome: Outcome, kind: str, name: str) -> bool:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("trained")
 def test_a_job_that_was_renamed_keeps_its_result_and_trains_nothing(
-    trained: Mapping[str, Any], section: Section, mark: str, module_stack: JobStack, jobs: Jobs
+    section: Section, job_name: str, module_stack: JobStack, jobs: Jobs
 ) -> None:
     """Also what it left on this machine; its object goes, since none gets another name."""
-    old, new = f"{mark}-script", f"{mark}-renamed"
-    assert old in trained
+    (old, _), new = section, job_name
     before = module_stack.output(old)
     section[new] = {**section.pop(old), "was": old}
     renamed = module_stack.up(**section)
-    assert any(line.endswith("; nothing is trained") for line in _told(renamed, new)), renamed.text
+    assert any(line.strip().endswith("; nothing is trained") for line in _told(renamed, new))
     assert module_stack.output(new) == before
     assert (jobs.uids(old), jobs.uids(new)) == ([], [])
     assert module_stack.up(**section).changes == {}
+
+
+@pytest.mark.usefixtures("trained")
+def test_what_the_api_server_refuses_fails_the_preview_and_takes_no_success_away(
+    section: Section, job_name: str, module_stack: JobStack, jobs: Jobs, trainer: str
+) -> None:
+    """In its words; an update without a preview keeps what a refused run would replace."""
+    refused = _declared(trainer, workers=1, labels=REFUSED)
+    said = module_stack.refused("preview", **section, **{job_name: refused})
+    assert f"PyTorchJob slipway-jobs/{job_name} would be refused" in said
+    assert REFUSAL in said
+    assert "Traceback" not in said
+    assert jobs.uids(job_name) == []
+
+    (plain, _) = section
+    results, uids = _results(module_stack), jobs.uids(plain)
+    said = module_stack.refused("up", **{**section, plain: refused})
+    assert f"PyTorchJob slipway-jobs/{plain} would be refused" in said
+    assert REFUSAL in said
+    assert jobs.uids(plain) == uids
+    assert _results(module_stack) == results
+
+
+def _results(stack: JobStack) -> list[dict[str, Any]]:
+    ours = [each for each in stack.resources if each["type"].startswith("slipway:jobs:")]
+    return [each["outputs"]["result"] for each in ours]
 
 
 @pytest.mark.long

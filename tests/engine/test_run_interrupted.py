@@ -2,74 +2,52 @@
 
 import json
 import os
-import re
 import secrets
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from jobs.records import archive
 from tests.engine.awaiting import COMMAND_SECONDS, await_true
 from tests.engine.job_programs import SLEEPING, TALKING, WITHOUT_END, enough, python
-from tests.engine.killing import orphans, train_with
+from tests.engine.killing import orphans, train_with, wait_until_said
 from tests.engine.pytorchjob_stack import Jobs, JobStack
 from tests.engine.stack import LiveStack
-from tests.engine.test_life_healing import wait_until_said
 from tests.runs.log_reader import kept, printed, reading, results, texts
 
 ENDING_SECONDS = 60
-RUNNING = r"PyTorchJob sleeper creating \(\d+s\) 1 ranks?: 1 running"
+RUNNING = r"PyTorchJob mnist-gloo creating[^\n]* ranks: [^\n]*running"
 
 
-@pytest.fixture(scope="module")
-def make(
-    tmp_path_factory: pytest.TempPathFactory, root: Path, kubeconfig: str, trainer: str, jobs: Jobs
-) -> Iterator[Callable[[], JobStack]]:
-    """Return what makes a stack without jobs; nothing of any is left in the end."""
-    made: list[JobStack] = []
-    with pytest.MonkeyPatch.context() as patch:
-        # Where the logs are kept: a stack is made with it.
-        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state-home")))
-
-        def one() -> JobStack:
-            made.append(JobStack(tmp_path_factory.mktemp("stack"), root, kubeconfig, trainer, jobs))
-            return made[-1]
-
-        yield one
-        for each in made:
-            each.leave()
+@pytest.fixture
+def stack(
+    tmp_path: Path,
+    root: Path,
+    kubeconfig: str,
+    trainer: str,
+    jobs: Jobs,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[JobStack]:
+    """A stack without jobs, with an archive of logs of its own."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state-home"))
+    made = JobStack(tmp_path, root, kubeconfig, trainer, jobs)
+    yield made
+    made.leave()
 
 
-@dataclass(frozen=True)
-class Resumed:
-    """What the next `up` made of a job whose `up` was interrupted.
-
-    Args:
-        job: Its name.
-        said: What the one that was interrupted said.
-        before: The identity of its PyTorchJob then.
-        after: Of all that there are now.
-        result: How it ended.
-    """
-
-    job: str
-    said: str
-    before: str
-    after: list[str]
-    result: dict[str, Any]
+def unique() -> str:
+    """Return a job's name that nobody else has."""
+    return f"own-{secrets.token_hex(4)}"
 
 
-@pytest.fixture(scope="module")
-def pressed(make: Callable[[], JobStack], jobs: Jobs, trainer: str) -> dict[str, Resumed]:
-    """Ctrl-C is pressed while two jobs train: one that it leaves, and one that it deletes."""
-    stack, left, deleted = make(), unique(), unique()
+def test_ctrl_c_stops_waiting_and_leaves_the_job_to_the_next_up_or_deletes_it(
+    stack: JobStack, jobs: Jobs, trainer: str
+) -> None:
+    """As `onCancel` has it: the next `up` waits for the one again, and trains the other."""
+    left, deleted = unique(), unique()
     declared = {
         left: python(trainer, TALKING, WITHOUT_END, "0.2", workers=0),
         deleted: python(trainer, SLEEPING, "600", onCancel="delete"),
@@ -79,87 +57,39 @@ def pressed(make: Callable[[], JobStack], jobs: Jobs, trainer: str) -> dict[str,
         up.send_signal(signal.SIGINT)
         assert up.wait(COMMAND_SECONDS) != 0
     said = stack.log
+    assert f"stopped waiting for PyTorchJob slipway-jobs/{left}, which continues" in said
+    assert f"slipway-jobs/{deleted} and deleted it, as `onCancel` requests" in said
     await_true(lambda: jobs.uids(deleted) == [])
     declared[deleted]["args"] = ["2"]
     with stack.going_up(**declared) as up:
         await_true(lambda: f"{left} already exists: waiting for it" in stack.log)
         enough(jobs, left, "master")
         assert up.wait(COMMAND_SECONDS) == 0, stack.log
-    return {
-        kind: Resumed(name, said, before[name], jobs.uids(name), stack.output(name))
-        for kind, name in (("left", left), ("deleted", deleted))
-    }
+    assert [stack.output(name)["state"] for name in declared] == ["Succeeded"] * 2
+    assert jobs.uids(left) == [before[left]]
+    (other,) = jobs.uids(deleted)
+    assert other != before[deleted]
 
 
-def unique() -> str:
-    """Return a job's name that nobody else has."""
-    return f"own-{secrets.token_hex(4)}"
-
-
-def test_ctrl_c_stops_waiting_and_leaves_the_job_to_the_next_up(
-    pressed: dict[str, Resumed],
+def test_a_killed_cli_leaves_one_job_of_which_no_line_is_missing_and_none_is_double(
+    stack: JobStack, jobs: Jobs, trainer: str
 ) -> None:
-    """Ctrl-C once stops waiting and leaves the job.
-
-    The next `up` takes the wait up again without a second job.
-    """
-    left = pressed["left"]
-    assert f"stopped waiting for PyTorchJob slipway-jobs/{left.job}, which continues" in left.said
-    assert left.after == [left.before]
-    assert left.result["state"] == "Succeeded"
-
-
-def test_with_on_cancel_delete_ctrl_c_deletes_the_job_and_up_trains_again(
-    pressed: dict[str, Resumed],
-) -> None:
-    """`onCancel: delete` removes the job."""
-    deleted = pressed["deleted"]
-    assert f"slipway-jobs/{deleted.job} and deleted it, as `onCancel` requests" in deleted.said
-    (other,) = deleted.after
-    assert other != deleted.before
-    assert deleted.result["state"] == "Succeeded"
-
-
-@dataclass(frozen=True)
-class Killed(Resumed):
-    """The same of one whose CLI was killed.
-
-    Args:
-        running: What `make results` printed before.
-        interrupted: The same afterwards, when nobody waited.
-        lost: How many lines of rank 0 were kept until then.
-        followed: What `make logs` printed of rank 0, from then on until the end.
-        kept: Of each rank the lines in the archive in the end, with times.
-        printed: The same as Kubernetes has them.
-    """
-
-    running: str
-    interrupted: str
-    lost: int
-    followed: list[str]
-    kept: Mapping[int, list[str]]
-    printed: list[list[str]]
-
-
-@pytest.fixture(scope="module")
-def killed(make: Callable[[], JobStack], jobs: Jobs, trainer: str) -> Killed:
-    """The CLI is killed while a job trains; its logs are read before the next one waits for it."""
-    stack, job = make(), unique()
+    """The next `up` takes the wait up again; results and logs are shown before, too."""
+    job = unique()
     declared = {job: python(trainer, TALKING, WITHOUT_END, "0.2", workers=1)}
     with stack.going_up(**declared) as up:
         uid = jobs.await_running(job)
         await_true(lambda: min((len(lines) for lines in kept(job).values()), default=0) > 6)
-        running = results(stack.saved, is_busy=True)
+        assert f"job {job}: running" in results(stack.saved, is_busy=True)
         up.send_signal(signal.SIGKILL)
         up.wait()
-    said = stack.log
     # The plugin notices a moment later; then nobody writes.
     await_true(lambda: stands_still(job))
     [log, *_] = archive.of_job("test", job).runs()[0].logs()
     with log.path.open("a") as file:
         file.write("2026-01-01T00:00:00.0000")
     lost = len(kept(job)[0])
-    interrupted = results(stack.saved)
+    assert f"job {job}: interrupted" in results(stack.saved)
 
     # Nobody waits: the logs can be followed all the same.
     state = json.loads(stack.pulumi("stack", "export", "--show-secrets").text)
@@ -171,10 +101,12 @@ def killed(make: Callable[[], JobStack], jobs: Jobs, trainer: str) -> Killed:
             enough(jobs, job, "master", "worker")
             assert up.wait(COMMAND_SECONDS) == 0, stack.log
         followed, _ = alone.all()
-    return Killed(
-        job, said, uid, jobs.uids(job), stack.output(job), running, interrupted,
-        lost, followed, kept(job), printed(jobs, job),
-    )  # fmt: skip
+    result, lines = stack.output(job), printed(jobs, job)
+    assert jobs.uids(job) == [uid]
+    assert (result["state"], result["restarts"]) == ("Succeeded", 0)
+    assert kept(job) == dict(enumerate(lines))
+    assert lost < len(lines[0])
+    assert followed == texts(lines[0])
 
 
 def stands_still(job: str) -> bool:
@@ -184,60 +116,28 @@ def stands_still(job: str) -> bool:
     return kept(job) == before
 
 
-def test_a_killed_cli_leaves_one_job_and_the_next_up_takes_the_wait_up_again(
-    killed: Killed,
-) -> None:
-    """A killed CLI is healed by the next `make up`: one job, no orphan."""
-    assert killed.after == [killed.before]
-    assert killed.result["state"] == "Succeeded"
-    assert killed.result["restarts"] == 0
-
-
-def test_after_a_killed_cli_no_line_is_missing_and_none_is_double(killed: Killed) -> None:
-    assert killed.kept == dict(enumerate(killed.printed))
-    assert killed.lost < len(killed.printed[0])
-    assert killed.followed == texts(killed.printed[0])
-
-
-def test_results_are_shown_while_an_up_is_on_and_after_it_was_killed(killed: Killed) -> None:
-    assert f"job {killed.job}: running" in killed.running
-    assert f"job {killed.job}: interrupted" in killed.interrupted
-
-
 @pytest.mark.long
-@pytest.mark.parametrize("times", [1, 2])
-def test_make_up_after_ctrl_c_takes_the_wait_up_again_and_needs_no_help(
-    times: int, live_stack: LiveStack, trainer: str
-) -> None:
-    """Pressed in a terminal it reaches make, the command and the CLI at once."""
-    sleeper = python(trainer, SLEEPING, "45", memory="64Mi", workers=0)
-    with beside_the_demo(live_stack, sleeper=sleeper):
-        code, seconds = interrupt(live_stack, RUNNING, times)
-        assert code != 0
-        assert seconds < ENDING_SECONDS
-        said = live_stack.scratch.output.read_text() + live_stack.scratch.errors.read_text()
-        assert "Traceback" not in said
-        assert "stopped waiting for PyTorchJob slipway-jobs/sleeper" in said or times == 2, said
-        uid = live_stack.uids()["PyTorchJob/sleeper"]
-        live_stack.up()
-        assert live_stack.uids()["PyTorchJob/sleeper"] == uid
-        assert live_stack.job("sleeper")["state"] == "Succeeded"
-        assert orphans(live_stack) == []
-
-
-@pytest.mark.long
-def test_ctrl_c_while_the_stack_is_made_leaves_what_the_next_make_up_goes_on_from(
+def test_ctrl_c_of_make_up_leaves_what_the_next_make_up_goes_on_from(
     spare_stack: LiveStack,
 ) -> None:
-    """Ctrl-C twice, or while the stack is being made, leaves nothing to repair."""
+    """Once or twice; in a terminal it reaches make, the command and the CLI at once."""
     train_with(spare_stack, seed=0)
-    for place, times in (("Embedded dev", 2), ("Image slipway-trainer", 1), ("OperatorReady", 2)):
-        code, _ = interrupt(spare_stack, rf"{place}.* creating", times)
+    for place, times in (
+        ("Embedded dev.* creating", 2),
+        ("Image slipway-trainer.* creating", 1),
+        ("OperatorReady.* creating", 2),
+        (RUNNING, 1),
+    ):
+        code, seconds = interrupt(spare_stack, place, times)
         assert code != 0
+    assert seconds < ENDING_SECONDS
+    said = spare_stack.scratch.output.read_text() + spare_stack.scratch.errors.read_text()
+    assert "Traceback" not in said
+    assert "stopped waiting for PyTorchJob slipway-jobs/mnist-gloo" in said
+    uids = spare_stack.uids()
     spare_stack.up()
     assert spare_stack.job("mnist-gloo")["state"] == "Succeeded"
-    listing = spare_stack.kubectl("--namespace slipway-jobs get pytorchjobs --output name")
-    assert len(listing.split()) == 1
+    assert spare_stack.uids()["PyTorchJob/mnist-gloo"] == uids["PyTorchJob/mnist-gloo"]
     assert orphans(spare_stack) == []
 
 
@@ -251,19 +151,3 @@ def interrupt(stack: LiveStack, pattern: str, times: int) -> tuple[int, float]:
         time.sleep(1)
     code = process.wait(120)
     return code, time.monotonic() - began
-
-
-@contextmanager
-def beside_the_demo(stack: LiveStack, **declared: dict[str, Any]) -> Iterator[None]:
-    """Declare jobs besides, and bring the stack back to what it was in the end."""
-    settings = stack.scratch.checkout / "Pulumi.dev.yaml"
-    before = settings.read_text()
-    wanted = yaml.safe_load(before)
-    wanted["config"]["slipway:jobs"] |= declared
-    settings.write_text(yaml.safe_dump(wanted))
-    try:
-        yield
-    finally:
-        settings.write_text(before)
-        restored = stack.up()
-        assert re.search("sleeper.*delet", restored.text), restored

@@ -5,7 +5,7 @@ All of them are in one stack, which three updates and a preview bring from one s
 
 import json
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -32,18 +32,6 @@ import hashlib, os
 path = os.environ["SLIPWAY_INPUT_MODEL"]
 print(path, hashlib.sha256(open(path, "rb").read()).hexdigest())
 """
-_LITTLE_ROOM = """
-from dataclasses import replace
-from decimal import Decimal
-from clusters.nodes import Capacity
-from tests.engine import pytorchjob_program
-
-context = pytorchjob_program._context
-room = Capacity(Decimal("0.25"), 2**30, 0, 1)
-pytorchjob_program._context = lambda: replace(context(), capacity=room)
-pytorchjob_program.program()
-"""
-"""The program of a cluster that has 250m cores."""
 _KEEPING = """
 from dataclasses import replace
 from infra import kept
@@ -64,25 +52,16 @@ _TRAIN = ["python3", "-m", "slipway_trainer.launch", "--", "-m", "slipway_traine
 
 @dataclass(frozen=True)
 class Round:
-    """What one update has made of the jobs.
-
-    Args:
-        outcome: Of its command.
-        state: Of the stack, exported.
-        outputs: Of the stack, by job, and `notRun`.
-        uids: Of the PyTorchJobs that there are, by job.
-        shown: What those jobs printed that show their input: its path and sha256.
-    """
+    """What one update has made of the jobs."""
 
     outcome: Outcome
-    state: Mapping[str, Any]
-    outputs: Mapping[str, Any]
-    uids: Mapping[str, str]
-    shown: Mapping[str, list[str]]
+    state: Mapping[str, Any]  # exported
+    outputs: Mapping[str, Any]  # by job, and `notRun`
+    uids: Mapping[str, str]  # of the PyTorchJobs that there are, by job
+    shown: Mapping[str, list[str]]  # by those jobs that print their input: its path and sha256
 
     @property
     def said(self) -> str:
-        """What the CLI printed."""
         return self.outcome.text
 
     def times(self, job: str) -> tuple[str, str]:
@@ -145,28 +124,15 @@ def showing(trainer: str, other: str, artifact: str = "net.pt", **fields: Any) -
 
 
 @pytest.fixture(scope="module")
-def make(
+def many(
     tmp_path_factory: pytest.TempPathFactory, root: Path, kubeconfig: str, trainer: str, jobs: Jobs
-) -> Iterator[Callable[[], Many]]:
-    """Return what makes a stack; nothing of any is left in the end."""
-    made: list[Many] = []
-
-    def one() -> Many:
-        stack = JobStack(tmp_path_factory.mktemp("many"), root, kubeconfig, trainer, jobs)
-        made.append(Many(stack, jobs, f"own-{secrets.token_hex(3)}"))
-        return made[-1]
-
-    yield one
-    for each in made:
-        each.leave()
-
-
-@pytest.fixture(scope="module")
-def many(make: Callable[[], Many]) -> Many:
-    """The stack of nearly all of these jobs."""
-    keeping = make()
-    (keeping.stack.directory / "__main__.py").write_text(_KEEPING)
-    return keeping
+) -> Iterator[Many]:
+    """The stack; nothing of it is left in the end."""
+    stack = JobStack(tmp_path_factory.mktemp("many"), root, kubeconfig, trainer, jobs)
+    (stack.directory / "__main__.py").write_text(_KEEPING)
+    made = Many(stack, jobs, f"own-{secrets.token_hex(3)}")
+    yield made
+    made.leave()
 
 
 @pytest.fixture(scope="module")
@@ -217,19 +183,12 @@ def well(many: Many, trainer: str, leaving: dict[str, Any], root: Path) -> Decla
 
 
 class Rounds(NamedTuple):
-    """What the stack goes through.
+    """What the stack goes through."""
 
-    Args:
-        first: Some jobs fail, and others have none to follow.
-        second: They are mended, a gate is missed, and an artifact has moved.
-        preview: Of the last.
-        third: The gate is as it was, and another artifact is another one.
-    """
-
-    first: Round
-    second: Round
-    preview: Outcome
-    third: Round
+    first: Round  # some jobs fail, and others have none to follow
+    second: Round  # they are mended, a gate is missed, and an artifact has moved
+    preview: Outcome  # of the last
+    third: Round  # the gate is as it was, and another artifact is another one
 
 
 @pytest.fixture(scope="module")
@@ -252,30 +211,10 @@ def rounds(many: Many, well: Declared, trainer: str, leaving: dict[str, Any]) ->
     return Rounds(many.up(first), many.up(second), many.stack.preview(**third), many.up(third))
 
 
-@pytest.fixture
-def first(rounds: Rounds) -> Round:
-    return rounds.first
-
-
-@pytest.fixture
-def second(rounds: Rounds) -> Round:
-    return rounds.second
-
-
-@pytest.fixture
-def preview(rounds: Rounds) -> Outcome:
-    return rounds.preview
-
-
-@pytest.fixture
-def third(rounds: Rounds) -> Round:
-    return rounds.third
-
-
-def test_of_jobs_beside_each_other_one_that_fails_neither_stops_nor_hides_the_others(
-    many: Many, first: Round
+def test_jobs_run_beside_and_after_each_other_and_one_that_fails_neither_stops_nor_hides_others(
+    many: Many, rounds: Rounds
 ) -> None:
-    """One failed job neither stops nor hides the others' results."""
+    first = rounds.first
     fails, beside, before = map(many.name, ("fails", "beside", "before"))
     assert first.outcome.code != 0
     assert f"job {fails} ended Failed" in first.said
@@ -285,19 +224,13 @@ def test_of_jobs_beside_each_other_one_that_fails_neither_stops_nor_hides_the_ot
     assert first.outputs[beside]["accuracy"] == first.outputs[before]["accuracy"] == 0.5
     (began_a, ended_a), (began_b, ended_b) = first.times(beside), first.times(before)
     assert max(began_a, began_b) < min(ended_a, ended_b), "they ran side by side"
-
-
-def test_a_job_starts_when_those_that_it_needs_have_ended_and_others_do_not_wait(
-    many: Many, first: Round
-) -> None:
-    """`dependsOn` orders jobs, and what depends on a failed one is not run."""
-    assert first.times(many.name("before"))[1] <= first.times(many.name("after"))[0]
-    assert first.times(many.name("beside"))[0] < first.times(many.name("before"))[1]
+    assert ended_b <= first.times(many.name("after"))[0]
 
 
 def test_jobs_that_depend_on_a_failed_job_are_listed_as_not_run_until_it_succeeds(
-    many: Many, first: Round, second: Round, third: Round
+    many: Many, rounds: Rounds
 ) -> None:
+    first, second, _, third = rounds
     a, b, c, beside = map(many.name, ("fails", "needs-failed", "needs-that", "beside"))
     assert "has no result" not in first.said, "what did not run is not judged"
     assert f"job {b} did not run: it needs {a}, which ended Failed" in first.said
@@ -307,16 +240,17 @@ def test_jobs_that_depend_on_a_failed_job_are_listed_as_not_run_until_it_succeed
     assert b not in first.uids
     assert c not in first.uids
 
+    assert "the last run ended Failed: rank 0" in second.said, "why it trains again"
     assert [second.outputs[name]["state"] for name in (a, b, c)] == ["Succeeded"] * 3
     assert not {b, c} & second.outputs["notRun"].keys()
     assert second.uids[beside] == first.uids[beside], "it had succeeded"
     assert third.outputs["notRun"] == {}
 
 
-def test_results_are_shown_after_an_up_that_failed(
-    many: Many, trainer: str, first: Round, second: Round, third: Round
+def test_make_results_prints_every_runs_last_result_also_after_an_up_that_failed(
+    many: Many, trainer: str, rounds: Rounds
 ) -> None:
-    """`make results` prints every run's last result, also after a failed `up`."""
+    first, second, _, third = rounds
     fails, before = many.name("fails"), many.name("before")
     failed = results(first.state)
     assert f"job {fails} ended Failed: rank 0 ({fails}-master-0) exited with code 3" in failed
@@ -334,32 +268,10 @@ def row(table: str, job: str) -> list[str]:
     return found
 
 
-@pytest.mark.long
-def test_a_job_that_waited_for_room_runs_although_the_one_before_it_did_not(
-    make: Callable[[], Many], trainer: str
-) -> None:
-    """Jobs run side by side as far as there is room."""
-    little = make()
-    (little.stack.directory / "__main__.py").write_text(_LITTLE_ROOM)
-    a, b, c, d = map(little.name, "abcd")
-    declared = {
-        a: failing(trainer),
-        b: lasting(trainer, dependsOn=[a], cpu="200m"),
-        c: lasting(trainer, 3),
-        d: lasting(trainer, cpu="200m"),
-    }
-    assert little.stack.preview(**declared).changes["create"] == 2 * len(declared) + 2
-    found = little.up(declared)
-    assert found.outcome.code != 0
-    assert f"job {b} did not run" in found.said
-    assert b not in found.uids
-    assert found.outputs[c]["state"] == found.outputs[d]["state"] == "Succeeded"
-    assert found.times(c)[1] <= found.times(d)[0], "together they ask for 300m"
-
-
 def test_a_job_that_missed_its_gate_has_none_follow_it_and_those_that_did_keep_their_results(
-    many: Many, first: Round, second: Round, third: Round
+    many: Many, rounds: Rounds
 ) -> None:
+    first, second, _, third = rounds
     a, b = many.name("before"), many.name("after")
     assert second.outcome.code != 0
     reason = f"it needs {a}, which failed its gate"
@@ -372,8 +284,10 @@ def test_a_job_that_missed_its_gate_has_none_follow_it_and_those_that_did_keep_t
 
 
 def test_an_artifact_is_handed_over_and_only_another_one_trains_again(
-    many: Many, first: Round, second: Round, third: Round
+    many: Many, rounds: Rounds
 ) -> None:
+    """A preview says that it depends on the artifact whether a job trains again."""
+    first, second, preview, third = rounds
     moved, other = many.name("moved"), many.name("other")
     show_moved, show_other = many.name("show-moved"), many.name("show-other")
     left = {job: first.outputs[job]["artifacts"]["net.pt"] for job in (moved, other)}
@@ -387,43 +301,25 @@ def test_an_artifact_is_handed_over_and_only_another_one_trains_again(
     assert second.uids[show_moved] == first.uids[show_moved]
     assert second.uids[show_other] == first.uids[show_other]
 
-    assert third.shown[show_other] == [
-        "/work/inputs/model/net.pt",
-        sha256(b"two").hexdigest(),
-    ]
+    words = "trains again if the jobs that it depends on produce different inputs"
+    assert words in preview.text, preview
+    assert "artifacts" in preview.diff(show_other), preview
+    assert preview.diff(show_moved) == {}, preview
+    assert third.shown[show_other] == ["/work/inputs/model/net.pt", sha256(b"two").hexdigest()]
     # Of what is as it was nothing is touched, and what follows a gate that passes again neither.
     changed = {urn.rpartition("::")[2] for urn in third.outcome.urns("create", "update", "replace")}
     assert changed == {other, show_other, many.name("before")}
 
 
-def test_a_preview_says_that_it_depends_on_the_artifact_whether_a_job_trains_again(
-    many: Many, preview: Outcome
-) -> None:
-    assert "trains again if the jobs that it depends on produce different inputs" in preview.text, (
-        preview
-    )
-    assert "artifacts" in preview.diff(many.name("show-other")), preview
-    assert preview.diff(many.name("show-moved")) == {}, preview
-
-
 def test_a_job_that_names_no_place_keeps_its_files_and_they_are_fetched_when_its_pods_are_gone(
-    many: Many,
-    kubeconfig: str,
-    first: Round,
-    third: Round,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    many: Many, kubeconfig: str, rounds: Rounds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A job without `outputs` keeps the files of its last run and of the last that succeeded.
-
-    `make fetch` copies them with the sha256 of its result, also when its pods are gone. Where they
-    are kept is no part of what is trained.
-    """
+    """`make fetch` copies them; where they are kept is no part of what is trained."""
     name = many.name("keeps")
-    left = first.outputs[name]["artifacts"]
+    left = rounds.first.outputs[name]["artifacts"]
     assert left["net.pt"]["url"].startswith(f"file:///opt/kept/outputs/{name}/{name}-")
     many.jobs.remove(name)
-    state = replace(StackState.from_export(third.state), kubeconfig=kubeconfig)
+    state = replace(StackState.from_export(rounds.third.state), kubeconfig=kubeconfig)
     monkeypatch.setattr(fetch, "read_state", lambda *_, **__: state)
     to = tmp_path / "new"
     assert fetch.fetch("test", name, str(to)) == 0
@@ -433,9 +329,10 @@ def test_a_job_that_names_no_place_keeps_its_files_and_they_are_fetched_when_its
     assert "fetch-" not in many.jobs.kubectl("get", "pods", "--output", "name")
 
 
-def test_a_missing_artifact_is_named_beside_the_existing_ones_and_blocks_dependents(
-    many: Many, first: Round, second: Round
+def test_an_artifact_that_is_missing_or_was_overwritten_is_named_and_blocks_dependents(
+    many: Many, rounds: Rounds
 ) -> None:
+    first, second, *_ = rounds
     left, shows, needs = map(many.name, ("moved", "show-missing", "needs-missing"))
     assert (
         f"input model: job {left} succeeded but left no artifact nets/net.pt; its result lists "
@@ -447,20 +344,13 @@ def test_a_missing_artifact_is_named_beside_the_existing_ones_and_blocks_depende
     assert needs not in first.uids
     assert first.outputs["notRun"][needs] == f"it needs {shows}, which did not run"
     assert second.outputs[needs]["state"] == "Succeeded"
-
-
-def test_an_overwritten_artifact_fails_the_run_with_the_reason(many: Many, first: Round) -> None:
     assert f"artifact net.pt from job {many.name('spoilt')} was changed" in first.said
     assert sha256(b"one").hexdigest() in first.said
     assert first.outputs[many.name("show-spoilt")]["state"] == "CannotStart"
 
 
-def test_what_one_job_trained_another_one_evaluates(many: Many, first: Round) -> None:
-    """A job takes another's artifact as its input."""
-    told, found = (
-        first.outputs[many.name("net")],
-        first.outputs[many.name("evaluate")],
-    )
+def test_what_one_job_trained_another_one_evaluates(many: Many, rounds: Rounds) -> None:
+    told, found = (rounds.first.outputs[many.name(name)] for name in ("net", "evaluate"))
     # In another memory layout a sum is rounded otherwise, and one picture of 10,000 may tip over.
     assert found["accuracy"] == pytest.approx(told["accuracy"], abs=1e-3)
     assert found["top5_accuracy"] == pytest.approx(told["top5_accuracy"], abs=1e-3)

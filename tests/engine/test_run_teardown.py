@@ -13,11 +13,9 @@ import pytest
 
 from clusters import owner
 from tests.engine.footprint import Footprint
-from tests.engine.killing import train_with
+from tests.engine.killing import train_with, wait_until_said
 from tests.engine.stack import LiveStack
-from tests.engine.test_life_healing import wait_until_said
 
-HOLD = "example.com/hold"
 NOTHING = r"Nothing is left of dev: 0 processes, .*0 files"
 TRAINING = r"PyTorchJob mnist-gloo creating[^\n]* \d ranks: [^\n]*running"
 """Also where it takes the place of another run: `creating replacement`."""
@@ -51,36 +49,25 @@ def test_make_down_stops_runs_first_and_proves_that_nothing_is_left(
 def test_make_down_of_an_own_cluster_takes_what_a_finalizer_holds_with_it(
     spare_stack: LiveStack,
 ) -> None:
-    """It never hangs on a finalizer.
-
-    It ends, and says what is held by what and how to let it go.
-    """
+    """It never hangs on a finalizer: it ends, and says what is held by what."""
     train_with(spare_stack, seed=0)
     spare_stack.up()
-    in_jobs = "--namespace slipway-jobs"
-    for thing in ("pytorchjob mnist-gloo", "pod mnist-gloo-master-0"):
-        spare_stack.kubectl(f"{in_jobs} patch {thing} --type=merge --patch='{finalizers(HOLD)}'")
+    in_jobs, held = "--namespace slipway-jobs", '{"metadata":{"finalizers":["example.com/hold"]}}'
     spare_stack.kubectl(f"{in_jobs} create configmap held")
-    spare_stack.kubectl(f"{in_jobs} patch configmap held --type=merge -p '{finalizers(HOLD)}'")
+    for thing in ("pytorchjob mnist-gloo", "pod mnist-gloo-master-0", "configmap held"):
+        spare_stack.kubectl(f"{in_jobs} patch {thing} --type=merge --patch='{held}'")
     down = spare_stack.down()
-    reason = f"PyTorchJob mnist-gloo can't be deleted while it has the finalizer {HOLD}"
+    reason = "PyTorchJob mnist-gloo can't be deleted while it has the finalizer example.com/hold"
     assert reason in down.text, down
     assert "it is removed with everything in it" in down.errors, down
     assert re.search(NOTHING, down.errors), down
 
 
-@pytest.mark.parametrize(
-    "stage",
-    [
-        pytest.param("OperatorReady.*creating", marks=pytest.mark.long),
-        pytest.param("Embedded dev creating", marks=pytest.mark.long),
-        pytest.param("Image slipway-trainer creating", marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("stage", ["OperatorReady.*creating", "Embedded dev creating"])
 def test_make_down_after_a_half_finished_up_leaves_nothing(
     stage: str, mortal_stack: LiveStack
 ) -> None:
-    """It ends by proving that nothing is left, also after a half-finished `up`."""
     without_cluster(mortal_stack)
     killed_while(mortal_stack, stage)
     down = mortal_stack.down()
@@ -133,9 +120,3 @@ def in_order(text: str, *parts: str) -> bool:
     """Whether every part is there, its first occurrence after that of the one before."""
     places = [text.find(part) for part in parts]
     return -1 not in places and places == sorted(places)
-
-
-def finalizers(*names: str) -> str:
-    """A merge patch that puts finalizers on an object, or takes all of them off."""
-    listed = ",".join(f'"{name}"' for name in names)
-    return f'{{"metadata":{{"finalizers":[{listed}]}}}}'

@@ -27,21 +27,8 @@ _OWN_JOB = CHECKOUT / "docs/own-job.md"
 TRAINING_SAMPLES = {
     "mnist": 60_000, "cifar10": 50_000, "fashion-mnist-as-cifar10": 50_000, "images": 6_000,
 }  # fmt: skip
-BRIEFLY: Mapping[str, dict[str, Any]] = {
-    "mnist-gloo": {},
-    "cifar-single-node": {
-        "args": ["--limit-train", "6000"],
-        "minAccuracy": {"fashion-mnist-as-cifar10": 0.6, "cifar10": 0.15},
-    },
-    "images-gloo": {
-        "args": ["--limit-train", "1500"],
-        "minAccuracy": {"fashion-mnist-as-cifar10": 0.2, "cifar10": 0.11},
-    },
-}
-"""Demos that need no GPU, with the settings of each; the others' modules are the same."""
-WHOLLY: Mapping[str, dict[str, Any]] = {
-    name: {} for name in (*BRIEFLY, "cifar-gloo", "mnist-elastic")
-}
+DEMOS = ("mnist-gloo", "cifar-single-node", "images-gloo", "cifar-gloo", "mnist-elastic")
+"""Those that need no GPU."""
 _SCRIPT = """\
 import hashlib, importlib.metadata, json, os, pathlib, sys, time
 names = ["RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"]
@@ -95,63 +82,35 @@ def declare(live_stack: LiveStack) -> Iterator[Declare]:
     assert "-env" not in live_stack.kubectl("--namespace slipway-jobs get secrets --output name")
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        pytest.param(BRIEFLY, id="briefly"),
-        pytest.param(WHOLLY, id="wholly", marks=pytest.mark.long),
-    ],
-)
-def settings(request: pytest.FixtureRequest) -> Mapping[str, dict[str, Any]]:
-    """What the stack trains."""
-    declared: Mapping[str, dict[str, Any]] = request.param
-    return declared
-
-
-@pytest.fixture(scope="module")
-def demos(
-    live_stack: LiveStack, declare: Declare, settings: Mapping[str, dict[str, Any]]
-) -> LiveStack:
-    """The stack with these demos, trained."""
-    finished = declare(settings)
-    assert finished.code == 0, finished
-    return live_stack
-
-
-def test_every_demo_reaches_its_accuracy_on_every_sample_of_every_epoch(
-    demos: LiveStack, settings: Mapping[str, dict[str, Any]]
+@pytest.mark.long
+def test_every_demo_reaches_its_accuracy_on_every_sample_and_outputs_match_the_logs(
+    live_stack: LiveStack, declare: Declare
 ) -> None:
-    for demo, declared in settings.items():
-        _assert_trained(demos, demo, declared)
+    finished = declare({demo: {} for demo in DEMOS})
+    assert finished.code == 0, finished
+    for demo in DEMOS:
+        result = live_stack.job(demo)
+        _assert_trained(demo, result)
+        _assert_logged(demo, result, Jobs(live_stack.kubeconfig).events(demo))
 
 
-def _assert_trained(demos: LiveStack, demo: str, declared: Mapping[str, Any]) -> None:
-    job, result = CATALOG[demo], demos.job(demo)
+def _assert_trained(demo: str, result: Mapping[str, Any]) -> None:
+    job = CATALOG[demo]
     assert result["state"] == "Succeeded", result
-    minimum = declared.get("minAccuracy", job.min_accuracy)
-    if isinstance(minimum, dict):
+    minimum = job.min_accuracy
+    if isinstance(minimum, Mapping):
         minimum = minimum[result["dataset"]]
     assert minimum is not None
     assert job.epochs is not None
     assert result["accuracy"] >= minimum, demo
-    limit = declared.get("args", [])[1:]
     name = "images" if job.module == "images" else result["dataset"]
-    samples = int(limit[0]) if limit else TRAINING_SAMPLES[name]
-    assert result["samples_seen"] == job.epochs * samples, demo
+    assert result["samples_seen"] == job.epochs * TRAINING_SAMPLES[name], demo
     assert len(result["epoch_accuracies"]) == job.epochs
     assert result["world_size"] == Topology.of_declared(declaration(job)).world_size
     assert set(result["exit_codes"].values()) == {0}
 
 
-def test_the_demos_outputs_are_what_their_ranks_wrote_to_their_logs(
-    demos: LiveStack, settings: Mapping[str, dict[str, Any]]
-) -> None:
-    for demo in settings:
-        _assert_logged(demos, demo)
-
-
-def _assert_logged(demos: LiveStack, demo: str) -> None:
-    result, events = demos.job(demo), Jobs(demos.kubeconfig).events(demo)
+def _assert_logged(demo: str, result: Mapping[str, Any], events: list[dict[str, Any]]) -> None:
     epochs = [event for event in events if event["event"] == "epoch"]
     last = [event for event in epochs if event["epoch"] == CATALOG[demo].epochs]
     ranks = list(range(result["world_size"]))
@@ -162,21 +121,6 @@ def _assert_logged(demos: LiveStack, demo: str) -> None:
     completed = [event for event in events if event["event"] == "completed"]
     assert sorted(event["rank"] for event in completed) == ranks
     assert {event["dataset"] for event in completed} == {result["dataset"]}
-
-
-def test_demos_for_gpus_are_listed_as_skipped_with_the_reason(demos: LiveStack) -> None:
-    skipped = demos.outputs()["skipped"]
-    assert sorted(skipped) == ["cifar-nccl", "mnist-nccl"]
-    assert all("GPU" in reason for reason in skipped.values())
-
-
-def test_make_logs_shows_what_every_rank_of_a_demo_wrote(demos: LiveStack) -> None:
-    lines = demos.run("make -s logs JOB=mnist-gloo").output.splitlines()
-    # Each begins with whose it is: [rank 0].
-    shown = [line.partition("] ")[2] for line in lines if line.startswith("[rank ")]
-    events = [json.loads(text) for text in shown if text.startswith("{")]
-    written = Jobs(demos.kubeconfig).events("mnist-gloo")
-    assert sorted(map(json.dumps, events)) == sorted(map(json.dumps, written))
 
 
 @pytest.fixture(scope="module")
@@ -208,6 +152,7 @@ def own(
     (checkout / "mine").mkdir()
     (checkout / "mine/train.py").write_text(_SCRIPT)
     (checkout / "mine/requirements.txt").write_text("torchmetrics==1.8.2\n")
+    (checkout / "lacking.txt").write_text("slipway-has-no-such-package==1\n")
     (checkout / "built").mkdir()
     (documented,) = re.findall(r"```dockerfile\n(.*?)```", _OWN_JOB.read_text(), re.DOTALL)
     (checkout / "built/Dockerfile").write_text(f"{documented}WORKDIR /opt/mine\n")
@@ -274,6 +219,7 @@ def _jobs(stack: LiveStack, archive: Path) -> dict[str, Any]:
             "args": ["--epochs", "3"],
             "workers": 0,
         },
+        "lacking": {"script": "mine", "requirements": "lacking.txt", **small},
         "placed": {"image": image, "command": ["python3", "-c", _PRINT, *placeholders], **small},
     }
 
@@ -314,7 +260,8 @@ def test_data_are_fetched_once_for_both_of_its_pods(own: LiveStack) -> None:
     assert any(" 0 bytes fetched" in each for each in fetched), fetched
 
 
-def test_artifacts_of_a_script_are_copied_and_listed_with_a_hash(own: LiveStack) -> None:
+def test_files_of_a_script_are_copied_out_with_a_hash_or_named_as_lost(own: LiveStack) -> None:
+    """Artifacts, also after a failure, and what it wrote where it started and `keep` names."""
     result = own.job("scripted")
     told = result["artifacts"]["told.json"]
     assert told["url"] == f"file:///results/{result['run_id']}/told.json"
@@ -323,34 +270,23 @@ def test_artifacts_of_a_script_are_copied_and_listed_with_a_hash(own: LiveStack)
     assert json.loads(copy.read_text())["RANK"] == "0"
     [other] = _copies(own, result["run_id"], "replica-1/told.json")
     assert json.loads(other.read_text())["RANK"] == "1"
-
-
-def test_what_it_wrote_where_it_started_is_kept_or_named(own: LiveStack) -> None:
-    result = own.job("scripted")
     [copy] = _copies(own, result["run_id"], "scratch")
     assert sha256(copy.read_bytes()).hexdigest() == result["artifacts"]["scratch"]["sha256"]
     assert len(_copies(own, result["run_id"], "replica-1/scratch")) == 1
-    printed = (own.scratch.directory / "up.log").read_text()
-    assert 'lost with the pod: scratch (39 bytes). To keep such files, add `keep: ["scratch"]`' in (
-        printed
-    )
-    assert "make rerun JOB=failing" in printed
-    assert "make rerun JOB=scripted" not in printed
 
-
-def test_what_a_script_left_is_copied_out_after_a_failure_too(own: LiveStack) -> None:
     result = own.job("failing")
     assert result["state"] == "Failed"
-    whole = json.loads(own.run("make results JOB=failing FORMAT=json").output)["result"]
-    assert "it was told to fail" in "\n".join(whole["failure"]["log"])
-    assert "log" not in result["failure"], "the error of `up` has it"
     [copy] = _copies(own, result["run_id"], "told.json")
     told = result["failure"]["artifacts"]["told.json"]
     assert sha256(copy.read_bytes()).hexdigest() == told["sha256"]
-
-
-def test_a_secret_is_in_no_state(own: LiveStack) -> None:
-    assert "told-to-nobody" not in own.pulumi("stack export --show-secrets")
+    whole = json.loads(own.run("make results JOB=failing FORMAT=json").output)["result"]
+    assert "it was told to fail" in "\n".join(whole["failure"]["log"])
+    assert "log" not in result["failure"], "the error of `up` has it"
+    printed = (own.scratch.directory / "up.log").read_text()
+    lost = 'lost with the pod: scratch (39 bytes). To keep such files, add `keep: ["scratch"]`'
+    assert lost in printed
+    assert "make rerun JOB=failing" in printed
+    assert "make rerun JOB=scripted" not in printed
 
 
 def test_a_build_runs_by_its_digest(own: LiveStack) -> None:
@@ -365,19 +301,16 @@ def test_a_build_runs_by_its_digest(own: LiveStack) -> None:
     assert "@sha256:" in container["image"]
 
 
-def test_a_secret_of_the_configuration_is_in_its_kubernetes_secret_alone(own: LiveStack) -> None:
-    """One `up` brings a secret of the configuration into the pods.
-
-    It is nowhere but in its Kubernetes Secret, and goes with its job.
-    """
+def test_secrets_are_in_their_kubernetes_secrets_alone_and_the_webhooks_address_nowhere(
+    own: LiveStack,
+) -> None:
+    assert "told-to-nobody" not in own.pulumi("stack export --show-secrets")
     coded = b64encode(_CANARY.encode()).decode()
     assert coded in own.kubectl("--namespace slipway-jobs get secret scripted-env --output json")
-    assert _found(own, _CANARY, coded) == []
+    assert _found(own, _CANARY, coded, PATH, _SIGNS) == []
 
 
-def test_a_webhook_gets_every_end_and_its_address_appears_nowhere(
-    own: LiveStack, told: Webhook
-) -> None:
+def test_a_webhook_gets_every_end_signed(own: LiveStack, told: Webhook) -> None:
     ends = {body["job"]: body for body in told.bodies}
     assert ends.keys() == {"scripted", "failing", "built", "placed"}, "the demo was there before"
     assert len(told.got) == len(ends)
@@ -389,7 +322,6 @@ def test_a_webhook_gets_every_end_and_its_address_appears_nowhere(
     assert "exited with code 1" in ends["failing"]["reason"]
     for headers, body in told.got:
         assert headers["Slipway-Signature"] == signature(_SIGNS, body)
-    assert _found(own, PATH, _SIGNS) == []
 
 
 def _found(own: LiveStack, *secrets: str) -> list[str]:
@@ -417,7 +349,6 @@ def _kept(stack: LiveStack) -> Iterator[Path]:
 
 
 def test_another_value_of_a_secret_changes_the_secret_and_trains_nothing(own: LiveStack) -> None:
-    """Another value of it trains nothing."""
     own.pulumi("config set --secret hfToken another-one-for-no-one")
     preview = own.pulumi("preview --json")
     assert "another-one" not in preview
@@ -426,23 +357,16 @@ def test_another_value_of_a_secret_changes_the_secret_and_trains_nothing(own: Li
     assert steps.get("slipway:jobs:PyTorchJob::scripted", "same") == "same"
 
 
-@pytest.mark.parametrize("rank", [0, 1])
-def test_placeholders_are_filled_in(own: LiveStack, rank: int) -> None:
+def test_placeholders_are_filled_in(own: LiveStack) -> None:
     run_id = own.job("placed")["run_id"]
-    expected = f"placed-master-0,placed-worker-0|{rank}|{run_id}"
-    assert own.run(f"make logs JOB=placed RANK={rank}").output.strip() == expected
+    for rank in (0, 1):
+        expected = f"placed-master-0,placed-worker-0|{rank}|{run_id}"
+        assert own.run(f"make logs JOB=placed RANK={rank}").output.strip() == expected
 
 
-def test_a_package_that_cannot_be_had_ends_up_before_the_job_is_submitted(
-    own: LiveStack, declare: Declare
-) -> None:
-    """A package that is missing, or has another hash or torch, ends `up` before the job starts.
-
-    The message has pip's reason and what to do.
-    """
-    (own.scratch.checkout / "lacking.txt").write_text("slipway-has-no-such-package==1\n")
-    lacking = {"script": "mine", "requirements": "lacking.txt", "cpu": "100m", "memory": "256Mi"}
-    said = declare({"mnist-gloo": {}, "lacking": lacking}).text
+def test_a_package_that_cannot_be_had_ends_up_before_the_job_is_submitted(own: LiveStack) -> None:
+    """The message has pip's reason and what to do."""
+    said = (own.scratch.directory / "up.log").read_text()
     reason = "the index does not offer slipway-has-no-such-package==1"
     assert f"lacking.txt can't be installed: {reason}" in said
     assert "Correct the file and run `make up` again" in said

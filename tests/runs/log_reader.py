@@ -57,7 +57,6 @@ def printed(jobs: Jobs, job: str) -> list[list[str]]:
 
 
 def texts(lines: list[str]) -> list[str]:
-    """Return lines without their times."""
     return [line.partition(" ")[2] for line in lines]
 
 
@@ -90,20 +89,13 @@ def results(export: Export, *wanted: TrainingJob, is_busy: bool = False) -> str:
 
 @dataclass
 class Reading:
-    """A reader at work.
-
-    Args:
-        process: It, whose output goes to files: what is read of a pipe by lines is read ahead.
-        out: What it prints.
-        err: What it says about that.
-    """
+    """A reader at work, with files as output: what is read of a pipe by lines is read ahead."""
 
     process: "subprocess.Popen[bytes]"
     out: Path
     err: Path
 
     def first(self) -> str:
-        """Wait for its first line."""
         await_true(lambda: "\n" in self.out.read_text(), otherwise=self.err.read_text)
         return self.out.read_text().splitlines()[0]
 
@@ -114,7 +106,6 @@ class Reading:
         return self.out.read_text().splitlines(), self.err.read_text()
 
     def interrupt(self) -> None:
-        """Press Ctrl-C."""
         self.process.send_signal(signal.SIGINT)
 
 
@@ -148,7 +139,6 @@ def reading(
 
 
 def main(export: str, job: str, rank: str, follow: str) -> int:
-    """Print logs as the command does."""
     # Whatever started the tests may have it ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     state = StackState.from_export(json.loads(Path(export).read_text()))

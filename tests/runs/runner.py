@@ -29,21 +29,13 @@ _RUN, _GATE = "slipway:jobs:PyTorchJob", "slipway:jobs:Gate"
 
 @dataclass
 class Recorded:
-    """A `Context` that remembers what it was told.
-
-    Args:
-        urn: Of the run.
-        cancelled: Set it to press Ctrl-C.
-        rows: What the resource's row showed, one after the other.
-        lines: The infos and warnings, which stay.
-        told: All of them, in order.
-    """
+    """A `Context` that remembers what it was told."""
 
     urn: str
-    cancelled: threading.Event = field(default_factory=threading.Event)
-    rows: list[str] = field(default_factory=list)
-    lines: list[str] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
+    cancelled: threading.Event = field(default_factory=threading.Event)  # set it to press Ctrl-C
+    rows: list[str] = field(default_factory=list)  # what the resource's row showed
+    lines: list[str] = field(default_factory=list)  # the infos and warnings, which stay
+    told: list[str] = field(default_factory=list)  # all of them, in order
 
     def status(self, message: str) -> None:
         self.rows.append(message)
@@ -59,16 +51,10 @@ class Recorded:
 
 @dataclass
 class Attempt:
-    """A run and its gate on their way to what was declared.
-
-    Args:
-        context: What was said of them.
-        steps: What was done, such as `{"Gate": "replace"}`; what stayed as it was is left out.
-        error: Why it failed.
-    """
+    """A run and its gate on their way to what was declared."""
 
     context: Recorded
-    steps: dict[str, str] = field(default_factory=dict)
+    steps: dict[str, str] = field(default_factory=dict)  # what was done, as {"Gate": "replace"}
     error: Exception | None = None
 
     @property
@@ -86,7 +72,6 @@ class Going:
 
     @property
     def text(self) -> str:
-        """What was said so far."""
         return self.attempt.text
 
     def end(self) -> Attempt:
@@ -97,13 +82,7 @@ class Going:
 
 @dataclass
 class Runs:
-    """What there is of runs and gates, as a stack's state has it.
-
-    Args:
-        kubeconfig: Of the cluster, its content.
-        trainer: The trainer's image that its node has.
-        jobs: The namespace.
-    """
+    """What there is of runs and gates, as a stack's state has it."""
 
     kubeconfig: str = field(repr=False)
     trainer: str
@@ -131,7 +110,6 @@ class Runs:
 
     @contextmanager
     def training(self, name: str, **declared: Any) -> Iterator[Going]:
-        """Start to bring one job to what is declared and go on beside it."""
         attempt = self._begun(name)
         with ThreadPoolExecutor(1) as pool:
             try:
@@ -140,7 +118,6 @@ class Runs:
                 attempt.context.cancelled.set()
 
     def output(self, name: str) -> Any:
-        """Return the result of a job's run."""
         return self._states[_RUN, name][1]["result"]
 
     def export(self) -> dict[str, Any]:

@@ -7,7 +7,6 @@ import itertools
 import os
 import secrets
 import signal
-from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,45 +145,6 @@ def _kill(jobs: Jobs, name: str, pod: str) -> None:
             continue  # It has ended meanwhile.
 
 
-def wrong(cases: Iterable[Broken], runs: Runs, jobs: Jobs) -> list[str]:
-    """Return what is wrong with the reports of these cases."""
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        judge: Callable[[Broken], str] = lambda case: case.run(runs, jobs)  # noqa: E731
-        return [each for each in pool.map(judge, cases) if each]
-
-
-def test_the_rank_that_broke_is_named_when_its_peers_die_of_it(runs: Runs, jobs: Jobs) -> None:
-    cases = [
-        Broken("memory", 1),
-        Broken("hang", 1),
-        Broken("kill", 2, world=3, policy="Never"),
-    ]
-    mistakes = wrong(cases, runs, jobs)
-    assert not mistakes, "\n\n".join(mistakes)
-
-
-_ALL = {
-    "every rank": [Broken(*each, world=3) for each in itertools.product(SAYS, (0, 1, 2))],
-    **{policy: [Broken(cause, 1, policy=policy) for cause in SAYS]
-       for policy in ("Never", "ExitCode")},
-    # Of these peers none fails when a rank hangs or ends with 0: that is the time limit's to find.
-    **{peers: [Broken(cause, 1, peers) for cause in SAYS if cause not in {"early", "hang"}]
-       for peers in ("sleeps", "ignores")},
-}  # fmt: skip
-
-
-def test_a_ranks_own_error_is_named_with_the_users_line_whatever_hides_it(
-    runs: Runs, jobs: Jobs
-) -> None:
-    cases = [
-        Broken("network", 1, "work"),
-        Broken("loader", 1, "wait"),
-        Broken("torchrun", 3, "wait", world=4),
-    ]
-    mistakes = wrong(cases, runs, jobs)
-    assert not mistakes, "\n\n".join(mistakes)
-
-
 def _raising(peers: str) -> list[Broken]:
     """Return every cause for rank 0 and the last."""
     worlds = {"torchrun": 4}
@@ -195,17 +155,33 @@ def _raising(peers: str) -> list[Broken]:
     ]
 
 
-_ALL |= {f"an own error, peers {peers}": _raising(peers) for peers in ("wait", "work")}
-_ALL["an own error, no group"] = [Broken("network", rank, "alone") for rank in (0, 1)]
+_CASES = {
+    "briefly": [
+        Broken("hang", 1),
+        Broken("kill", 2, world=3, policy="Never"),
+        Broken("network", 1, "work"),
+    ],
+    "every rank": [Broken(*each, world=3) for each in itertools.product(SAYS, (0, 1, 2))],
+    **{policy: [Broken(cause, 1, policy=policy) for cause in SAYS]
+       for policy in ("Never", "ExitCode")},
+    # Of these peers none fails when a rank hangs or ends with 0: that is the time limit's to find.
+    **{peers: [Broken(cause, 1, peers) for cause in SAYS if cause not in {"early", "hang"}]
+       for peers in ("sleeps", "ignores")},
+    **{f"an own error, peers {peers}": _raising(peers) for peers in ("wait", "work")},
+    "an own error, no group": [Broken("network", rank, "alone") for rank in (0, 1)],
+}  # fmt: skip
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("which", _ALL)
-def test_the_rank_that_broke_is_named_in_every_case(
+@pytest.mark.parametrize(
+    "which",
+    [each if each == "briefly" else pytest.param(each, marks=pytest.mark.long) for each in _CASES],
+)
+def test_the_rank_that_broke_is_named_with_its_own_error_though_its_peers_die_of_it(
     which: str, runs: Runs, jobs: Jobs, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cases = _ALL[which]
-    mistakes = wrong(cases, runs, jobs)
+    cases = _CASES[which]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        mistakes = [each for each in pool.map(lambda case: case.run(runs, jobs), cases) if each]
     with capsys.disabled():
         print(f"{which}: {len(cases) - len(mistakes)} of {len(cases)} right")  # noqa: T201
     assert not mistakes, "\n\n".join(mistakes)

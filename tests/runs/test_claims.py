@@ -36,10 +36,7 @@ def found(jobs: Jobs, inputs: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_job_that_comes_back_finds_its_claim(jobs: Jobs, inputs: dict[str, Any]) -> None:
-    """The claim of a volume outlives its job, which finds it when it comes back.
-
-    Another stack's is not taken, and one that is not kept goes.
-    """
+    """The claim of a volume outlives its job; one that is not kept goes."""
     first, again = Recorded("urn:first"), Recorded("urn:again")
     CLAIM.create(inputs, first)
     uid = found(jobs, inputs)["metadata"]["uid"]
@@ -47,6 +44,10 @@ def test_a_job_that_comes_back_finds_its_claim(jobs: Jobs, inputs: dict[str, Any
     CLAIM.create(inputs, again)
     assert found(jobs, inputs)["metadata"]["uid"] == uid
     assert "adopted with its files" in again.lines[0]
+    assert CLAIM.read(inputs, again) == {}
+    CLAIM.delete(inputs, again)
+    assert CLAIM.read(inputs, again) is None
+    CLAIM.delete(inputs, again)
 
 
 def test_a_claim_that_the_stack_has_not_made_is_left_alone(
@@ -75,12 +76,3 @@ def test_a_size_that_the_storage_class_refuses_fails_with_its_reason(
     with pytest.raises(RuntimeError, match=r"was refused: .*resize"):
         CLAIM.update(inputs, larger, context)
     assert found(jobs, inputs)["spec"]["resources"]["requests"]["storage"] == "10Mi"
-
-
-def test_one_that_is_not_kept_goes_and_a_refresh_sees_it(inputs: dict[str, Any]) -> None:
-    context = Recorded("urn:mine")
-    CLAIM.create(inputs, context)
-    assert CLAIM.read(inputs, context) == {}
-    CLAIM.delete(inputs, context)
-    assert CLAIM.read(inputs, context) is None
-    CLAIM.delete(inputs, context)

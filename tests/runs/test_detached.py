@@ -5,7 +5,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -65,6 +65,7 @@ def test_a_run_that_is_left_is_judged_in_its_cluster_and_the_next_up_has_its_end
     again = left.train(job_name, **declared)
     assert again.steps == {}
     assert "continues: 2 ranks: " in again.text
+    _assert_its_waiter_may_do_no_more_than_it_does(jobs, job_name)
     enough(jobs, job_name, "master", "worker")
     result = _await_end(jobs, job_name)
     jobs.kubectl("delete", "pytorchjob", job_name)
@@ -79,6 +80,25 @@ def test_a_run_that_is_left_is_judged_in_its_cluster_and_the_next_up_has_its_end
     assert left.train(job_name, **declared).steps == {}
     left.destroy(job_name)
     assert _of_waiter(jobs, job_name) == ""
+
+
+def _assert_its_waiter_may_do_no_more_than_it_does(jobs: Jobs, job: str) -> None:
+    """No Secrets, no exec, no other job, and no right outside of the namespace."""
+    account = f"--as=system:serviceaccount:{JOBS}:{job}-waiter"
+
+    def may(*words: str) -> bool:
+        with suppress(Exception):
+            return jobs.kubectl("auth", "can-i", *words, account).strip() == "yes"
+        return False
+
+    assert may("delete", f"pytorchjobs.kubeflow.org/{job}")
+    assert may("patch", f"configmaps/{job}-waiter")
+    for denied in (
+        *(("get", "secrets"), ("list", "secrets"), ("create", "pods/exec"), ("create", "pods")),
+        *(("delete", "pytorchjobs.kubeflow.org/other"), ("patch", "configmaps/other")),
+        *(("get", "nodes"), ("list", "pods", "--namespace=kube-system")),
+    ):
+        assert not may(*denied), denied
 
 
 _RECEIVER = """
@@ -144,25 +164,10 @@ def _kill_pod(jobs: Jobs, job: str) -> None:
     )
 
 
-@pytest.mark.parametrize("kill", [_kill_process, _kill_pod], ids=["process", "pod"])
-def test_a_waiter_that_is_killed_is_followed_by_one_that_knows_the_end(
-    kill: Callable[[Jobs, str], None], job_name: str, left: Runs, jobs: Jobs, trainer: str
-) -> None:
-    """The run ends while nobody waits for it; nothing is trained again, and nothing is lost."""
-    left.train(job_name, **python(trainer, SLEEPING, "4", wait=False))
-    (uid,) = jobs.uids(job_name)
-    kill(jobs, job_name)
-    result = _await_end(jobs, job_name)
-    assert (result["state"], result["accuracy"]) == ("Succeeded", 0.5)
-    assert result["run_id"] == left.output(job_name)["run_id"]
-    assert jobs.uids(job_name) == [uid]
-    left.destroy(job_name)
-
-
-def test_a_run_whose_up_was_interrupted_is_handed_over_to_a_waiter(
+def test_an_interrupted_run_is_handed_over_to_waiters_that_may_be_killed(
     job_name: str, left: Runs, jobs: Jobs, trainer: str
 ) -> None:
-    """It goes on as it was."""
+    """It goes on as it was, and ends while no waiter is there: nothing is lost or trained again."""
     declared = python(trainer, SLEEPING, "600")
     with left.training(job_name, **declared) as going:
         jobs.await_all_running(job_name, pods=2)
@@ -171,8 +176,11 @@ def test_a_run_whose_up_was_interrupted_is_handed_over_to_a_waiter(
     (uid,) = jobs.uids(job_name)
     left.train(job_name, **declared, wait=False)
     assert left.output(job_name)["state"] == "Running"
+    _kill_pod(jobs, job_name)
     enough(jobs, job_name, "master", "worker")
-    assert _await_end(jobs, job_name)["state"] == "Succeeded"
+    result = _await_end(jobs, job_name)
+    assert (result["state"], result["accuracy"]) == ("Succeeded", 0.5)
+    assert result["run_id"] == left.output(job_name)["run_id"]
     assert jobs.uids(job_name) == [uid]
     left.destroy(job_name)
 
@@ -213,60 +221,8 @@ def test_no_verdict_is_lost_and_nothing_trains_twice_whatever_is_killed_whenever
     left.destroy(job_name)
 
 
-_TALKATIVE = """
-import sys, time
-for number in range(300_000):
-    print(number, "x" * 100)
-    if number % 1000 == 0:
-        sys.stdout.flush()
-        time.sleep(0.2)
-"""
-"""Prints 33 MB in a minute or so: a kubelet keeps 10 MiB of a log in one piece."""
-
-
-@pytest.mark.long
-def test_a_log_that_the_kubelet_rotates_is_whole_where_it_is_kept(
-    job_name: str, left: Runs, jobs: Jobs, trainer: str
-) -> None:
-    """Another machine gets every line of it from the cluster, when the pods are gone."""
-    declared = python(trainer, _TALKATIVE, wait=False, workers=0)
-    left.train(job_name, **declared)
-    run_id = left.output(job_name)["run_id"]
-    _await_end(jobs, job_name)
-    jobs.kubectl("delete", "pytorchjob", job_name)
-    left.train(job_name, **declared)
-    (log,) = archive.of_job("test", job_name).run(run_id).logs()
-    numbers = [int(line.text.split()[0]) for line in log.lines()]
-    assert numbers == [*range(300_000)]
-    left.destroy(job_name)
-
-
 def _answers(jobs: Jobs, job: str) -> bool:
     with suppress(Exception):
         _ledger(jobs, job)
         return True
     return False
-
-
-def test_who_waits_in_the_cluster_may_do_no_more_than_it_does(
-    job_name: str, left: Runs, jobs: Jobs, trainer: str
-) -> None:
-    """No Secrets, no exec, no other job, and no right outside of the namespace."""
-    left.train(job_name, **python(trainer, SLEEPING, "1", wait=False))
-    account = f"--as=system:serviceaccount:{JOBS}:{job_name}-waiter"
-
-    def may(*words: str) -> bool:
-        with suppress(Exception):
-            return jobs.kubectl("auth", "can-i", *words, account).strip() == "yes"
-        return False
-
-    assert may("delete", f"pytorchjobs.kubeflow.org/{job_name}")
-    assert may("patch", f"configmaps/{job_name}-waiter")
-    for denied in (
-        *(("get", "secrets"), ("list", "secrets"), ("create", "pods/exec"), ("create", "pods")),
-        *(("delete", "pytorchjobs.kubeflow.org/other"), ("patch", "configmaps/other")),
-        *(("get", "nodes"), ("list", "pods", "--namespace=kube-system")),
-    ):
-        assert not may(*denied), denied
-    _await_end(jobs, job_name)
-    left.destroy(job_name)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.engine.awaiting import await_true
+from tests.engine.embedded_cluster import restricted_pod
 from tests.engine.job_programs import (
     FAILING,
     FOLLOWED,
@@ -41,12 +42,11 @@ TWICE, SECOND_TIME = _TWICE.format(ends_well=False), _TWICE.format(ends_well=Tru
 """Fails twice, or the first time only: `/work` outlives a container."""
 
 
-@pytest.mark.parametrize("policy", ["OnFailure", "Never"])
 def test_the_first_rank_to_fail_ends_the_run_within_seconds(
-    policy: str, job_name: str, runs: Runs, jobs: Jobs, trainer: str
+    job_name: str, runs: Runs, jobs: Jobs, trainer: str
 ) -> None:
-    """Exit 3 on rank 1 is shown within seconds under both restart policies."""
-    said = runs.train_in_vain(job_name, **python(trainer, FAILING, restartPolicy=policy))
+    """Also where its container may be started again; `Never` is in test_logs.py."""
+    said = runs.train_in_vain(job_name, **python(trainer, FAILING, restartPolicy="OnFailure"))
     assert f"job {job_name} ended Failed: rank 1 ({job_name}-worker-0) exited with code 3" in said
     assert "rank 1 is about to fail" in said
     result = runs.output(job_name)
@@ -148,30 +148,28 @@ def test_the_row_shows_epoch_metrics_and_time_left(job_name: str, runs: Runs, tr
     assert any("epoch 2/2, loss 0.5000, accuracy 0.6000" in line for line in row), row
 
 
-def test_without_events_the_row_shows_the_last_line(
-    job_name: str, runs: Runs, trainer: str
-) -> None:
-    program = "import time\nprint('half of it is done', flush=True)\ntime.sleep(7)"
-    attempt = runs.train(job_name, **python(trainer, program, workers=0))
-    assert any("last line: half of it is done" in each for each in attempt.context.rows)
-
-
 def test_an_oom_kill_is_reported_with_its_memory_limit(
-    job_name: str, runs: Runs, trainer: str
+    job_name: str, runs: Runs, jobs: Jobs, trainer: str
 ) -> None:
-    """A rank killed for memory is told with its limit."""
-    said = runs.train_in_vain(job_name, **python(trainer, HUNGRY, memory="96Mi"))
+    """And, as what the program did wrong, not tried again."""
+    said = runs.train_in_vain(job_name, **python(trainer, HUNGRY, memory="96Mi", retries=2))
     assert f"rank 1 ({job_name}-worker-0) was killed: out of memory" in said
     assert "its memory limit: 96Mi" in said
-    assert runs.output(job_name)["failure"]["exit_code"] == 137
+    assert "Resubmitting" not in said
+    result = runs.output(job_name)
+    assert (result["state"], result["failure"]["exit_code"]) == ("Failed", 137)
+    assert "attempts" not in result
+    assert jobs.attempts(job_name) == ["1"]
 
 
 def test_a_run_ends_at_its_timeout_and_nothing_of_it_goes_on(
     job_name: str, runs: Runs, jobs: Jobs, trainer: str
 ) -> None:
-    """A deadline ends the run and all of it."""
-    said = runs.train_in_vain(job_name, **python(trainer, SLEEPING, "600", timeout=8))
-    assert f"job {job_name} ended TimedOut: unfinished after 8 s" in said
+    """Until then its row shows the last line, as it prints no events."""
+    program = f"print('half of it is done', flush=True)\n{SLEEPING}"
+    said = runs.train_in_vain(job_name, **python(trainer, program, "600", timeout=12))
+    assert "last line: half of it is done" in said
+    assert f"job {job_name} ended TimedOut: unfinished after 12 s" in said
     assert runs.output(job_name)["state"] == "TimedOut"
     await_true(lambda: jobs.items("pods", job_name) == [])
 
@@ -197,61 +195,30 @@ def full(jobs: Jobs, trainer: str) -> Iterator[dict[str, Any]]:
     (node,) = json.loads(jobs.kubectl("get", "nodes", "-o", "json"))["items"]
     mebibytes = int(node["status"]["allocatable"]["memory"].removesuffix("Ki")) // 1024
     name = f"holder-{secrets.token_hex(4)}"
-    holder = held(name, trainer, f"{mebibytes - 2048}Mi")
+    holder, memory = restricted_pod(name), f"{mebibytes - 2048}Mi"
+    [container] = holder["spec"]["containers"]
+    resources = {"requests": {"memory": memory, "cpu": "1m"}, "limits": {"memory": memory}}
+    command = {"command": ["sleep", "600"], "args": []}
+    container |= {"image": trainer, "resources": resources, **command}
     jobs.kubectl("apply", "--filename", "-", given=json.dumps(holder))
     jobs.kubectl("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=300s")
     yield holder
     jobs.kubectl("delete", "pod", name, "--ignore-not-found", "--grace-period=1")
 
 
-def held(name: str, image: str, memory: str) -> dict[str, Any]:
-    """Return a pod that does nothing with its memory."""
-    resources = {"requests": {"memory": memory, "cpu": "1m"}, "limits": {"memory": memory}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name},
-        "spec": {
-            "securityContext": {
-                "runAsNonRoot": True,
-                "runAsUser": 65532,
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
-            "containers": [
-                {
-                    "name": "holder",
-                    "image": image,
-                    "command": ["sleep", "600"],
-                    "resources": resources,
-                    "securityContext": {
-                        "allowPrivilegeEscalation": False,
-                        "capabilities": {"drop": ["ALL"]},
-                    },
-                }
-            ],
-        },
-    }
-
-
-def test_without_room_the_run_says_so_and_starts_when_there_is_some(
+def test_without_room_the_run_ends_after_its_start_limit_or_starts_when_there_is_some(
     full: dict[str, Any], job_name: str, runs: Runs, jobs: Jobs, trainer: str
 ) -> None:
     large = python(trainer, SLEEPING, "0", memory="3Gi", workers=0)
+    late = f"{job_name}-late"
+    said = runs.train_in_vain(late, **large, startTimeout=6)
+    assert f"job {late} ended CannotStart: not all ranks started within 6 s" in said
+    assert "Insufficient memory" in said
     with runs.training(job_name, **large) as going:
         await_true(lambda: "Insufficient memory" in going.text)
         jobs.kubectl("delete", "pod", full["metadata"]["name"], "--grace-period=1")
         assert going.end().error is None, going.text
     assert runs.output(job_name)["state"] == "Succeeded"
-
-
-@pytest.mark.usefixtures("full")
-def test_without_room_the_run_ends_after_its_start_limit(
-    job_name: str, runs: Runs, trainer: str
-) -> None:
-    large = python(trainer, SLEEPING, "0", memory="3Gi", workers=0, startTimeout=6)
-    said = runs.train_in_vain(job_name, **large)
-    assert f"job {job_name} ended CannotStart: not all ranks started within 6 s" in said
-    assert "Insufficient memory" in said
 
 
 @pytest.fixture

@@ -52,6 +52,7 @@ def exporter(jobs: Jobs, image: str, metrics: str) -> Iterator[None]:
         jobs.kubectl(elsewhere, "delete", "pod", name, "--wait=false")
 
 
+@pytest.mark.long
 def test_a_run_that_leaves_its_gpu_idle_ends_and_says_what_was_wasted(
     job_name: str, runs: Runs, jobs: Jobs, trainer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,5 @@
 """What a run's ranks print: read while it is on, after it, and when its pods have gone."""
 
-import os
 import secrets
 import stat
 from collections.abc import Iterator
@@ -10,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from jobs.records import archive
 from scripts.cli.terminal import CommandError
 from tests.engine.awaiting import await_true
 from tests.engine.job_programs import FAILING, TALKING, WITHOUT_END, enough, python
@@ -30,7 +28,7 @@ def state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def past(kubeconfig: str, trainer: str, jobs: Jobs) -> Iterator[Runs]:
-    """A run that has ended, of which several tests read."""
+    """A run that has ended, of which the next tests read; the last of them removes it."""
     made = Runs(kubeconfig, trainer, jobs)
     yield made
     made.leave()
@@ -45,15 +43,18 @@ def talked(past: Runs, trainer: str) -> str:
 
 
 def test_the_lines_of_all_ranks_come_in_the_order_of_time_each_with_its_rank(
-    talked: str, past: Runs, jobs: Jobs
+    talked: str, past: Runs, jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`make logs` follows any rank or all of them, prefixed and in order."""
     ranks = printed(jobs, talked)
     assert [len(lines) for lines in ranks] == [10, 10]
     assert kept(talked) == {0: ranks[0], 1: ranks[1]}
 
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
     lines, said = read(past.export(), talked)
     assert said == ""
+    assert list((tmp_path / "tmp").iterdir()) == [], "reading leaves no files behind"
     times = {
         f"[rank {rank}] {text}": datetime.fromisoformat(stamp[:26] + "+00:00")
         for rank in (0, 1)
@@ -68,55 +69,25 @@ def test_the_lines_of_all_ranks_come_in_the_order_of_time_each_with_its_rank(
 
 
 def test_logs_are_there_after_the_pods_have_gone(
-    job_name: str,
-    runs: Runs,
-    jobs: Jobs,
-    trainer: str,
-    state_home: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    talked: str, past: Runs, jobs: Jobs, state_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Logs are there after the pods have gone, and after a kill of the CLI."""
-    runs.train(job_name, **python(trainer, TALKING, "4", "0", workers=1))
-    before = read(runs.export(), job_name)
-    jobs.kubectl("delete", "pytorchjob", job_name, "--wait")
-    await_true(lambda: jobs.items("pods", job_name) == [])
-    assert read(runs.export(), job_name) == before
-    assert len(before[0]) == 16
+    """Only their owner can read them; with the run they go."""
+    before = read(past.export(), talked)
+    jobs.kubectl("delete", "pytorchjob", talked, "--wait")
+    await_true(lambda: jobs.items("pods", talked) == [])
+    assert read(past.export(), talked) == before
+    assert len(before[0]) == 20
 
-    files = [
-        path for path in (state_home / "slipway/runs/test" / job_name).rglob("*") if path.is_file()
-    ]
+    folder = state_home / "slipway/runs/test" / talked
+    files = [path for path in folder.rglob("*") if path.is_file()]
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
     # Another machine has none, and says where they are and what there is instead.
     monkeypatch.setenv("XDG_STATE_HOME", str(state_home / "elsewhere"))
-    with pytest.raises(CommandError, match=f"make results JOB={job_name}"):
-        read(runs.export(), job_name)
+    with pytest.raises(CommandError, match=f"make results JOB={talked}"):
+        read(past.export(), talked)
     monkeypatch.setenv("XDG_STATE_HOME", str(state_home))
-    runs.destroy(job_name)
-    assert kept(job_name) == {}
-
-
-@pytest.mark.parametrize(
-    ("rank", "message"), [(2, "has no rank 2. It has ranks 0 to 1."), (None, "There is no job")]
-)
-def test_an_unknown_job_or_rank_is_named_with_what_there_is(
-    rank: int | None, message: str, talked: str, past: Runs
-) -> None:
-    asked = talked if rank is not None else talked[:-1]
-    with pytest.raises(CommandError, match=message) as refused:
-        read(past.export(), asked, rank)
-    if rank is None:
-        assert f"Did you mean {talked}?" in str(refused.value)
-
-
-def test_files_are_not_left_behind_by_reading(
-    talked: str, past: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "tmp").mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
-    lines, _ = read(past.export(), talked)
-    assert len(lines) == 20
-    assert os.listdir(tmp_path / "tmp") == []  # noqa: PTH208
+    past.destroy(talked)
+    assert kept(talked) == {}
 
 
 def test_logs_are_followed_while_the_run_goes_on_until_it_has_ended(
@@ -129,11 +100,17 @@ def test_logs_are_followed_while_the_run_goes_on_until_it_has_ended(
             # While one is on, it is in no state yet but as an operation that was begun.
             reading(runs.export(), job_name) as both,
             reading(runs.export(), job_name, rank=1) as alone,
+            reading(runs.export(), job_name, rank=0) as left,
         ):
             assert both.first().startswith("[rank ")
             assert not alone.first().startswith("[rank ")
             now, _ = read(runs.export(), job_name, follow=False)
             assert now
+            # Ctrl-C ends it quietly, and the run goes on.
+            assert left.first().startswith("0 ")
+            left.interrupt()
+            assert left.all()[1] == ""
+            assert not going.future.done()
             enough(jobs, job_name, "master", "worker")
             lines, said = both.all()
             lines_alone, said_alone = alone.all()
@@ -152,24 +129,6 @@ def test_logs_are_followed_while_the_run_goes_on_until_it_has_ended(
     )
     assert len(now) < len(lines) == len(ranks[0]) + len(ranks[1])
     assert lines_alone == ranks[1]
-
-
-def test_ctrl_c_ends_the_reading_quietly(
-    job_name: str, runs: Runs, jobs: Jobs, trainer: str
-) -> None:
-    """Who reads logs is told what there is, and leaves nothing behind."""
-    declared = python(trainer, TALKING, WITHOUT_END, "0.2", workers=0)
-    with runs.training(job_name, **declared) as going:
-        jobs.await_running(job_name)
-        with reading(runs.export(), job_name) as reader:
-            assert reader.first().startswith("[rank 0] 0 ")
-            reader.interrupt()
-            _, said = reader.all()
-            assert said == ""
-        assert not going.future.done()
-        enough(jobs, job_name, "master")
-        attempt = going.end()
-        assert attempt.error is None, attempt.text
 
 
 def test_logs_begin_with_the_output_before_a_restart(
@@ -206,7 +165,9 @@ def test_of_a_run_that_failed_every_ranks_log_is_kept(
     job_name: str, runs: Runs, trainer: str
 ) -> None:
     program = f"print('here is a rank', flush=True)\n{FAILING}"
-    runs.train_in_vain(job_name, **python(trainer, program, restartPolicy="Never"))
+    said = runs.train_in_vain(job_name, **python(trainer, program, restartPolicy="Never"))
+    assert f"job {job_name} ended Failed: rank 1 ({job_name}-worker-0) exited with code 3" in said
+    assert runs.output(job_name)["duration_seconds"] < 60, "rank 0 sleeps for 600 s"
     found = {rank: texts(lines) for rank, lines in kept(job_name).items()}
     assert found == {0: ["here is a rank"], 1: ["here is a rank", "rank 1 is about to fail"]}
     lines, _ = read(runs.export(), job_name)
@@ -215,18 +176,6 @@ def test_of_a_run_that_failed_every_ranks_log_is_kept(
         "[rank 1] here is a rank",
         "[rank 1] rank 1 is about to fail",
     ]
-
-
-def test_a_new_run_drops_the_logs_of_the_run_before(
-    job_name: str, runs: Runs, trainer: str
-) -> None:
-    runs.train(job_name, **python(trainer, TALKING, "1", "0", workers=0))
-    [first] = archive.of_job("test", job_name).runs()
-    runs.train(job_name, **python(trainer, TALKING, "2", "0", workers=0))
-    [second] = archive.of_job("test", job_name).runs()
-    assert first.id != second.id
-    assert second.id == runs.output(job_name)["run_id"]
-    assert texts(kept(job_name)[0])[-1].endswith(" 1")
 
 
 def test_logs_that_cannot_be_kept_do_not_fail_a_run(

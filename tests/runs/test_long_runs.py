@@ -29,6 +29,7 @@ from tests.engine.job_programs import python
 from tests.engine.pytorchjob_stack import Jobs
 from tests.runs.runner import Runs
 
+pytestmark = pytest.mark.long
 _HOURS, _HOUR_SECONDS, _STEPS = 12, 15, 30
 _TALKING = """
 import os, time
@@ -115,7 +116,6 @@ def waiting(left: Left) -> Iterator[None]:
     assert not waiter.is_alive()
 
 
-@pytest.mark.long
 def test_a_run_of_twelve_hours_is_waited_for_to_its_end(
     job_name: str, left: Left, runs: Runs, jobs: Jobs, trainer: str, own_cluster: TestCluster
 ) -> None:
@@ -146,21 +146,4 @@ def test_a_run_of_twelve_hours_is_waited_for_to_its_end(
         assert numbers == [*range(len(numbers) - 1), numbers[-1]]
         assert numbers[-1] == len(numbers) - 1
     assert sum(len(line.text) for line in logs[0].lines()) > 11 * 2**20
-    runs.destroy(job_name)
-
-
-def test_a_waiter_ends_a_run_at_a_limit_of_hours_by_its_clock(
-    job_name: str, left: Left, runs: Runs, trainer: str
-) -> None:
-    """`stall: 11h` ends a run that has been silent for so long."""
-    declared = python(
-        trainer, "import time; time.sleep(600)", wait=False, stall="11h", timeout="12h"
-    )
-    with runs.training(job_name, **declared) as going, waiting(left):
-        going.end()
-        time.sleep(2)  # it looks twice a second, and silence begins with a look
-        left.ahead = 11.1 * 3600
-    result = left.known("result")
-    assert result["state"] == "TimedOut"
-    assert "nothing was printed for 39600 s" in result["reason"]
     runs.destroy(job_name)

@@ -1,6 +1,8 @@
-"""What a run returns: the real operator, real pods."""
+"""What a run returns, and how its gates judge it: the real operator, real pods."""
 
-from tests.engine.job_programs import python
+from typing import Any
+
+from tests.engine.job_programs import SUMMARY, python
 from tests.engine.pytorchjob_stack import Jobs
 from tests.runs.runner import Runs
 
@@ -11,33 +13,16 @@ for epoch in range(1, 1001):
     slipway.log(epoch=epoch, val_loss=1 / epoch, accuracy=1 - 1 / epoch)
 slipway.finish(perplexity=12.4)
 """
-
-
-def test_outputs_are_what_the_ranks_wrote_to_their_logs(
-    job_name: str, runs: Runs, jobs: Jobs, trainer: str
-) -> None:
-    options = ["--epochs", "2", "--limit-train", "1500", "--limit-test", "500"]
-    command = ["python3", "-m", "slipway_trainer.mnist", *options]
-    runs.train(job_name, image=trainer, command=command, workers=2)
-    result, events = runs.output(job_name), jobs.events(job_name)
-
-    epochs = [event for event in events if event["event"] == "epoch"]
-    first = [event for event in epochs if event["rank"] == 0]
-    started = [event for event in events if event["event"] == "started"]
-    assert len(started) == result["world_size"] == 3
-    assert {event["world_size"] for event in started} == {3}
-    assert {event["backend"] for event in started} == {result["backend"]}
-    assert result["state"] == "Succeeded"
-    assert result["epoch_accuracies"] == [event["accuracy"] for event in first]
-    assert len(first) == 2
-    assert result["accuracy"] == first[-1]["accuracy"]
-    assert result["samples_seen"] == sum(event["samples"] for event in epochs) == 2 * 1500
-    assert result["exit_codes"] == {"0": 0, "1": 0, "2": 0}
-
-    (job,) = jobs.items("pytorchjobs", job_name)
-    assert result["started"] == job["status"]["startTime"]
-    assert result["completed"] == job["status"]["completionTime"]
-    assert runs.train(job_name, image=trainer, command=command, workers=2).steps == {}
+_SUMMARY = '{"accuracy": 0.96, "goal": "accuracy=0.9", "time_to_accuracy_seconds": 40.25}'
+_MISSED = "an accuracy of 0.96, which is 0.01 less than its `minAccuracy` 0.97"
+_STEPS = """
+import slipway, time
+for step in range(1, 8):
+    slipway.log(step=step, loss=1 / step)
+    time.sleep(0.2)
+slipway.finish(accuracy=0.5)
+"""
+_LAUNCHED = ["python3", "-m", "slipway_trainer.launch", "--", "-c", _STEPS]
 
 
 def test_a_program_that_ends_at_once_runs_on_every_rank(
@@ -63,3 +48,60 @@ def test_numbers_that_a_termination_message_cannot_hold_arrive_whole_and_are_jud
     assert result["metrics"] == {"val_loss": 0.001, "perplexity": 12.4}
     assert result["accuracy"] == 0.999
     assert "lacks part of" not in attempt.text
+
+
+def test_gates_judge_the_result_that_there_is_and_train_nothing(
+    job_name: str, runs: Runs, jobs: Jobs, trainer: str
+) -> None:
+    """A gate says by how much it was missed, all of them at once, and passes once it is lowered."""
+    # A run within one second of the cluster's clock would have taken none.
+    declared = python(trainer, SUMMARY, _SUMMARY, "1.2", workers=0)
+    said = runs.train_in_vain(job_name, **declared, minAccuracy=0.97)
+    assert f"job {job_name} succeeded, but did not meet a limit: {_MISSED}" in said
+    result, uids = runs.output(job_name), jobs.uids(job_name)
+    assert (result["state"], result["accuracy"]) == ("Succeeded", 0.96)
+    again = runs.train_in_vain(job_name, **declared, minAccuracy=0.97)
+    assert _MISSED in again
+    assert "trains again" not in again
+    assert runs.train(job_name, **declared, minAccuracy=0.96).steps == {"Gate": "create"}
+
+    for limit, words in (
+        ({"minAccuracy": 0.965}, "0.005 less than its `minAccuracy` 0.965"),
+        ({"maxTimeToAccuracy": 40}, "0.25 s more than its `maxTimeToAccuracy` 40"),
+        ({"maxDuration": 0.5}, "s more than its `maxDuration` 0.5"),
+    ):
+        assert words in runs.train_in_vain(job_name, **declared, **limit)
+    kept = {"maxTimeToAccuracy": 40.25, "maxDuration": result["duration_seconds"]}
+    assert runs.train(job_name, **declared, **kept).steps == {"Gate": "create"}
+
+    gates = {"minAccuracy": 0.97, "maxDuration": 0.5, "maxTimeToAccuracy": 40}
+    every = runs.train_in_vain(job_name, **declared, **gates)
+    assert "did not meet 3 limits" in every
+    for gate in gates:
+        assert f"its `{gate}`" in every
+    assert runs.train(job_name, **declared).steps == {"Gate": "create"}
+    assert (runs.output(job_name), jobs.uids(job_name)) == (result, uids)
+
+
+def test_a_job_recovers_from_its_drill_and_its_gate_judges_the_seconds(
+    job_name: str, runs: Runs, jobs: Jobs, trainer: str
+) -> None:
+    """It is killed once; a drill that does not take place fails its gate."""
+    drill: dict[str, Any] = {"rank": 0, "step": 3, "within": 120}
+    declared = {"image": trainer, "command": _LAUNCHED, "workers": 0, "cpu": "100m"}
+    declared |= {"memory": "128Mi", "backoffLimit": 5}
+    attempt = runs.train(job_name, **declared, drill=drill)
+    result = runs.output(job_name)
+    seen = result["drill"]
+    assert (seen["rank"], seen["step"], seen["repeated_steps"]) == (0, 3, 3)
+    assert 0 < seen["seconds"] < 120
+    assert result["restarts"] == 1
+    assert "drilled" not in [each["event"] for each in jobs.events(job_name)], "of the last start"
+
+    said = runs.train_in_vain(job_name, **declared, drill={**drill, "within": 1})
+    assert f"a recovery from its `drill` of {seen['seconds']:g} s, which is " in said
+    assert "more than its `within` 1" in said
+    assert runs.output(job_name)["run_id"] == result["run_id"], attempt.text
+
+    said = runs.train_in_vain(job_name, **declared, drill={**drill, "step": 100})
+    assert "rank 0 reported no step 100 or later (7 was its last one)" in said

@@ -1,13 +1,13 @@
 """Removing a run: its pods go first, and nothing waits for ever."""
 
+import json
+
 import pytest
 
 from jobs.run import submit
 from tests.engine.job_programs import SLEEPING, python
 from tests.engine.pytorchjob_stack import Jobs
 from tests.runs.runner import Runs
-
-HOLD = "example.com/hold"
 
 
 def test_destroy_stops_a_run_that_is_on(
@@ -23,27 +23,25 @@ def test_destroy_stops_a_run_that_is_on(
     assert jobs.items("pods", job_name) == []
 
 
-@pytest.mark.parametrize("kind", ["pytorchjob", "pod"])
 def test_a_destroy_that_a_finalizer_holds_ends_and_says_what_to_do(
-    kind: str, job_name: str, runs: Runs, jobs: Jobs, trainer: str, monkeypatch: pytest.MonkeyPatch
+    job_name: str, runs: Runs, jobs: Jobs, trainer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It waits for a minute, but the end of it is the same sooner."""
     monkeypatch.setattr(submit, "_GONE_SECONDS", 5.0)
     runs.train(job_name, **python(trainer, SLEEPING, "0"))
-    name = job_name if kind == "pytorchjob" else f"{job_name}-worker-0"
-    jobs.kubectl("patch", kind, name, "--type=merge", f"--patch={finalizers(HOLD)}")
+    pod = f"{job_name}-worker-0"
+
+    def hold_by(*finalizers: str) -> None:
+        patch = json.dumps({"metadata": {"finalizers": finalizers}})
+        jobs.kubectl("patch", "pod", pod, "--type=merge", f"--patch={patch}")
+
+    hold_by("example.com/hold")
     try:
-        held = rf"(?i){kind} {name} can't be deleted while it has the finalizer {HOLD}"
+        held = rf"(?i)pod {pod} can't be deleted while it has the finalizer example.com/hold"
         with pytest.raises(TimeoutError, match=held) as refused:
             runs.destroy(job_name)
     finally:
-        jobs.kubectl("patch", kind, name, "--type=merge", f"--patch={finalizers()}")
-    assert f"kubectl --namespace slipway-jobs patch {kind} {name} " in str(refused.value)
+        hold_by()
+    assert f"kubectl --namespace slipway-jobs patch pod {pod} " in str(refused.value)
     monkeypatch.undo()
     runs.destroy(job_name)
-
-
-def finalizers(*names: str) -> str:
-    """A merge patch that puts finalizers on an object, or takes all of them off."""
-    listed = ",".join(f'"{name}"' for name in names)
-    return f'{{"metadata":{{"finalizers":[{listed}]}}}}'

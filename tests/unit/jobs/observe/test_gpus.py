@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -16,12 +16,9 @@ from jobs.observe.log_ends import LogEnds
 from jobs.observe.outcome import details
 from jobs.observe.run_state import RunState
 from jobs.observe.verdict import end_of, is_stuck
-from jobs.observe.wait import Wait
 from jobs.plan import TrainingCost
 from jobs.records.archive import Run
 from tests.unit.fake_api import FakeApi, served
-from tests.unit.jobs.observe.test_wait import Running
-from tests.unit.jobs.run.test_lifecycle import Quiet
 from tests.unit.jobs_objects import RUNNING, clock, declared, done, ended, job, pod
 from tests.unit.not_none import not_none
 
@@ -282,11 +279,3 @@ def test_ranks_that_wait_for_others_to_start_are_not_measured(api: FakeApi) -> N
         made.look()
         time.sleep(0.03)
     assert api.asked == []
-
-
-def test_without_the_field_nothing_is_asked(tmp_path: Path) -> None:
-    """The API of a run that does without has no exporters to list."""
-    api = cast("JobApi", Running())
-    wait = Wait(api, job("Running"), declared(), Quiet(), Run(tmp_path))
-    assert wait._gpus is None
-    assert wait.to_the_end().succeeded

@@ -119,6 +119,10 @@ FAILED_INIT = pod(1, init=ended(2), phase="Failed", restart_policy="Never")
 LOOPING = pod(1, state=waiting("CrashLoopBackOff"), last=ended(3), restarts=2)
 FULL = {"type": "PodScheduled", "status": "False", "message": "1 Insufficient memory."}
 NO_ROOM = pod(0, conditions=[FULL], phase="Pending")
+NOT_FOUND = (
+    'failed to resolve reference "mine.azurecr.io/mine:1": mine.azurecr.io/mine:1: not found'
+)
+NO_NAME = "pull access denied, repository does not exist: insufficient_scope: authorization failed"
 FIRST, SECOND = fails(1, finished=clock(19)), fails(0, 1, finished=clock(20))
 EARLY = fails(0, 0, finished=clock(50))
 GONE = "RuntimeError: [gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 8000ms for recv"
@@ -166,6 +170,10 @@ LOSSES = [worker(0, state=ended(137, finished=clock(20))), worker(1, state=ended
             "CannotStart: *image example.org/mine:1: *job's `image`*",
         ),
         (seen("Created", blocked(0, "InvalidImageName", "no")), [1], "*: InvalidImageName: no; *"),
+        # Beside a login that a new role may still allow, a name that does not exist, which Docker
+        # Hub reports as a refusal.
+        (seen("Created", refused(0), blocked(1, message=NOT_FOUND)), [1], f"*: {NOT_FOUND}; *"),
+        (seen("Created", refused(0), blocked(1, message=NO_NAME)), [1], f"*: {NO_NAME}; *"),
         # A program keeps failing: the reason is as when the operator is the first to say so.
         (seen("Created", LOOPING), [1], f"Failed: {CODE_3}"),
         # Pods are never made or find no node, or a limit is over, the operator's own as well.
@@ -281,23 +289,6 @@ def test_a_login_that_a_new_role_may_still_allow_is_waited_for_and_not_for_ever(
     assert goes_on(allowed, 300)
     allowed.see_pods([runs(0), pod(1, phase="Pending")])
     assert_ends(allowed, [359, 361], "CannotStart: not all ranks started*")
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        # The registry lets the node in, and has no such image.
-        'failed to resolve reference "mine.azurecr.io/mine:1": mine.azurecr.io/mine:1: not found',
-        # There is no such registry.
-        "dial tcp: lookup mine.azurecr.io: no such host",
-        # Docker Hub refuses a login for a name that does not exist.
-        "pull access denied, repository does not exist: insufficient_scope: authorization failed",
-    ],
-)
-def test_a_name_that_does_not_exist_ends_a_run_at_once_beside_a_refused_login(message: str) -> None:
-    """A pull that Azure's registry refuses while the nodes' role is new is waited for."""
-    missing = blocked(1, message=message)
-    assert_ends(seen("Created", refused(0), missing), [1], f"CannotStart: *{message}*")
 
 
 @pytest.mark.parametrize(

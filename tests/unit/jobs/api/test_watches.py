@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -18,7 +18,7 @@ from kubernetes import client
 from jobs.api import streams
 from jobs.api.client import JobApi
 from tests.doubles.serving import in_background
-from tests.unit.jobs_objects import RUNNING, pod
+from tests.unit.jobs_objects import runs
 
 LABEL = "training.kubeflow.org/job-name"
 _END = object()
@@ -35,12 +35,10 @@ class Cluster:
     status: int = 200
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def change(self, job: str, rank: int, type_: str = "MODIFIED", **fields: Any) -> None:
-        changed = of_job(job, rank, **fields)
+    def change(self, job: str, rank: int, type_: str = "MODIFIED") -> None:
+        changed = of_job(job, rank)
         with self.lock:
             self.pods[changed["metadata"]["uid"]] = changed
-            if type_ == "DELETED":
-                del self.pods[changed["metadata"]["uid"]]
             for each in self.open:
                 each.put({"type": type_, "object": changed})
 
@@ -108,8 +106,8 @@ class Cluster:
             until(lambda: not streams._WATCHES)
 
 
-def of_job(job: str, rank: int, **fields: Any) -> dict[str, Any]:
-    there = pod(rank, **{"state": RUNNING, **fields})
+def of_job(job: str, rank: int) -> dict[str, Any]:
+    there = runs(rank)
     metadata = there["metadata"]
     metadata["name"] = metadata["name"].replace("mine", job)
     metadata["uid"] = f"{job}-{rank}"
@@ -171,23 +169,18 @@ def test_waits_share_a_watch_and_each_sees_its_own(cluster: Cluster) -> None:
         assert first.errors == second.errors == []
 
 
-def test_a_pod_that_is_deleted_is_seen_once_more(cluster: Cluster) -> None:
-    cluster.change("a", 0)
-    with cluster.served() as api, wait(api, "a") as seen:
-        until(lambda: seen.lists and cluster.open)
-        cluster.change("a", 0, "DELETED")
-        until(lambda: len(seen.lists) == 3)
-        assert seen.lists == [["a-master-0"], ["a-master-0"], []]
-
-
-def test_a_pod_of_another_owner_is_not_seen(cluster: Cluster) -> None:
+def test_a_pod_that_is_deleted_is_seen_once_more_and_one_of_another_owner_never(
+    cluster: Cluster,
+) -> None:
     cluster.change("a", 0)
     cluster.change("a", 1)
     [_, foreign] = cluster.pods.values()
     foreign["metadata"]["ownerReferences"] = [{"kind": "ReplicaSet", "name": "a", "uid": "a"}]
     with cluster.served() as api, wait(api, "a") as seen:
-        until(lambda: seen.lists)
-        assert seen.lists == [["a-master-0"]]
+        until(lambda: seen.lists and cluster.open)
+        cluster.change("a", 0, "DELETED")
+        until(lambda: len(seen.lists) == 3)
+        assert seen.lists == [["a-master-0"], ["a-master-0"], []]
 
 
 def test_a_broken_watch_misses_no_change(cluster: Cluster) -> None:
@@ -201,18 +194,6 @@ def test_a_broken_watch_misses_no_change(cluster: Cluster) -> None:
         cluster.status = 200
         until(lambda: first.lists[-1] and second.lists[-1])
         assert (first.lists[-1], second.lists[-1]) == (["a-master-0"], ["b-master-0"])
-
-
-def test_the_last_wait_ends_the_watch(cluster: Cluster) -> None:
-    before = {*threading.enumerate()}
-    with cluster.served() as api:
-        with wait(api, "a") as first, wait(api, "b") as second:
-            until(lambda: second.lists and cluster.open)
-        until(lambda: not cluster.open and not streams._WATCHES)
-        with wait(api, "a") as again:
-            until(lambda: again.lists and cluster.open)
-        assert first.errors == second.errors == again.errors == []
-    until(lambda: {*threading.enumerate()} <= before)
 
 
 def test_a_wait_does_not_see_a_listing_made_before_it(cluster: Cluster) -> None:
@@ -230,24 +211,26 @@ def test_a_wait_does_not_see_a_listing_made_before_it(cluster: Cluster) -> None:
         assert [] in first.lists[1:]
 
 
-def test_many_that_come_and_go_at_once_are_all_served(cluster: Cluster) -> None:
+def test_many_that_come_and_go_at_once_are_all_served_and_leave_no_thread(
+    cluster: Cluster,
+) -> None:
     cluster.change("a", 0)
+    before, served = {*threading.enumerate()}, []
 
     def come_and_go(number: int) -> None:
         for job in ("a", f"b{number}") * 3:
-            with ExitStack() as waits:
-                seen = [waits.enter_context(wait(api, each)) for each in (job, job)]
-                until(lambda: all(each.lists for each in seen))  # noqa: B023 (called here alone)
-                assert [each.lists[0] for each in seen] == [
-                    ["a-master-0"] if job == "a" else []
-                ] * 2
-                done.append(job)
+            with wait(api, job) as one, wait(api, job) as other:
+                until(lambda: one.lists and other.lists)
+                pods = [["a-master-0"] if job == "a" else []]
+                assert one.lists[:1] == other.lists[:1] == pods
+                assert one.errors == other.errors == []
+                served.append(job)
 
-    done: list[str] = []
     with cluster.served() as api:
         threads = [threading.Thread(target=come_and_go, args=(each,)) for each in range(10)]
         for each in threads:
             each.start()
         for each in threads:
             each.join()
-    assert len(done) == 60
+    assert len(served) == 60
+    until(lambda: {*threading.enumerate()} <= before)

@@ -150,25 +150,6 @@ def wait(api: client.ApiClient, job: str) -> Iterator[Seen]:
         yield seen
 
 
-def test_waits_share_a_watch_and_each_sees_its_own(cluster: Cluster) -> None:
-    cluster.change("a", 0)
-    cluster.change("stranger", 0)
-    with cluster.served() as api, wait(api, "a") as first:
-        until(lambda: first.lists and cluster.open)
-        assert first.lists == [["a-master-0"]]
-        with wait(api, "b") as second:
-            until(lambda: second.lists and len(cluster.open) == 1)
-            assert cluster.selectors[-1] == f"{LABEL} in (a,b)"
-            cluster.change("b", 0)
-            cluster.change("stranger", 1)
-            cluster.change("a", 1)
-            until(lambda: first.lists[-1] == ["a-master-0", "a-worker-0"])
-        assert second.lists == [[], ["b-master-0"]]
-        cluster.change("a", 2)
-        until(lambda: len(first.lists[-1]) == 3)
-        assert first.errors == second.errors == []
-
-
 def test_a_pod_that_is_deleted_is_seen_once_more_and_one_of_another_owner_never(
     cluster: Cluster,
 ) -> None:
@@ -183,17 +164,21 @@ def test_a_pod_that_is_deleted_is_seen_once_more_and_one_of_another_owner_never(
         assert seen.lists == [["a-master-0"], ["a-master-0"], []]
 
 
-def test_a_broken_watch_misses_no_change(cluster: Cluster) -> None:
+def test_waits_share_a_watch_that_misses_no_change_when_it_breaks(cluster: Cluster) -> None:
+    cluster.change("stranger", 0)
     with cluster.served() as api, wait(api, "a") as first, wait(api, "b") as second:
-        until(lambda: second.lists and cluster.open)
+        until(lambda: second.lists and len(cluster.open) == 1)
+        assert cluster.selectors[-1] == f"{LABEL} in (a,b)"
         cluster.status = 503
         cluster.cut()
         until(lambda: len(first.errors) > 1 and len(second.errors) > 1)
         cluster.change("a", 0)
         cluster.change("b", 0)
         cluster.status = 200
-        until(lambda: first.lists[-1] and second.lists[-1])
-        assert (first.lists[-1], second.lists[-1]) == (["a-master-0"], ["b-master-0"])
+        until(lambda: first.lists[-1] and second.lists[-1] and cluster.open)
+        cluster.change("a", 1)
+        until(lambda: first.lists[-1] == ["a-master-0", "a-worker-0"])
+        assert second.lists[-1] == ["b-master-0"], "each sees its own"
 
 
 def test_a_wait_does_not_see_a_listing_made_before_it(cluster: Cluster) -> None:

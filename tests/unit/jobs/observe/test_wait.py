@@ -18,7 +18,7 @@ import pytest
 from jobs.api.client import JobApi
 from jobs.api.lines import Line
 from jobs.api.streams import See
-from jobs.model.parts import Checkpoint
+from jobs.model.parts import Checkpoint, OnFailure
 from jobs.observe.feed import Feed
 from jobs.observe.progress import Progress
 from jobs.observe.run_state import RunState
@@ -26,6 +26,7 @@ from jobs.observe.wait import InterruptedWait, Wait
 from jobs.records.archive import INTERRUPTED, Archive, Run, entries
 from tests.unit.images.objects import Listener
 from tests.unit.jobs_objects import RUNNING, declared, done, ended, job, pod, runs, summary
+from tests.unit.not_none import not_none
 
 
 @contextmanager
@@ -57,6 +58,7 @@ class Api:
     job: dict[str, Any] = field(default_factory=lambda: job("Running"))
     seconds: float = 0.0
     deleted: bool = False
+    stopped: list[str] = field(default_factory=list)
     name: str = "mine"
     namespace: str = "slipway-jobs"
 
@@ -83,7 +85,7 @@ class Api:
         texts = enumerate(self.logs.get(pod, ()))
         lines = [Line(f"2026-01-01T00:00:{at:02}.000000000Z", text) for at, text in texts]
         yield [each for each in lines if each.stamp[:19] >= (since or "")[:19]]
-        while follow and self.there:
+        while follow and self.there and not self.stopped:
             time.sleep(0.01)
 
     def nodes(self, _seconds: float = 0) -> list[dict[str, Any]]:
@@ -94,6 +96,10 @@ class Api:
 
     def delete(self) -> None:
         self.deleted = True
+
+    def patch(self, change: object, name: str) -> None:
+        assert change == {"spec": {"activeDeadlineSeconds": 1}}
+        self.stopped.append(name)
 
 
 class Heard(Progress):
@@ -203,6 +209,24 @@ def test_pods_that_another_container_keeps_are_read_and_stopped(tmp_path: Path) 
     assert any("container proxy was still running in 2 pods" in each for each in row.lines)
     assert api.deleted
     assert texts(Run(tmp_path))[0] == ["its log"]
+
+
+def test_a_rank_that_is_held_stays_and_the_others_are_stopped(tmp_path: Path) -> None:
+    exit_ = {"exitCode": 3, "finishedAt": "2026-01-01T00:00:21Z", "message": '{"error": "bad"}'}
+    event = {"event": "held", "until": "12:00:00 UTC", "terminated": exit_}
+    api = Api([runs(0), runs(1), runs(2)], {"mine-worker-0": [json.dumps(event)]})
+    api.job = job("Running", workers=2)
+    api.job["spec"]["env"] = "SLIPWAY_HOLD"
+    own = declared(on_failure=OnFailure(hold=60))
+    result = Wait(cast("JobApi", api), api.job, own, Listener(), Run(tmp_path)).to_the_end()
+    assert (result.state, result.exit_codes) == ("Failed", {"1": 3})
+    assert result.reason == "rank 1 (mine-worker-0) exited with code 3: bad"
+    failure = not_none(result.failure)
+    way = "inspect its pod with `make shell JOB=mine RANK=1` until 12:00:00 UTC, "
+    assert str(failure.advice).startswith(way)
+    assert failure.log == [], "without the launcher's own line"
+    assert api.stopped == ["mine-master-0", "mine-worker-1"]
+    assert not api.deleted
 
 
 @pytest.mark.parametrize(

@@ -188,9 +188,8 @@ def paths(api: FakeApi) -> set[str]:
 def test_it_is_read_by_the_api_servers_proxy_from_the_exporters_on_the_runs_nodes(
     api: FakeApi, alone: RunState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jobs.observe.gpus.IDLE_SECONDS", 0.05)
-    told: list[str] = []
-    until(lambda: alone.idle, meter(api, alone, told))
+    monkeypatch.setattr(gpus, "IDLE_SECONDS", 0.05)
+    until(lambda: alone.idle, meter(api, alone, told := []))
     assert "peaking at 87%: rank 0 (mine-master-0)" in not_none(end_of(alone, 0, DECLARED)).reason
     assert paths(api) == {
         "/api/v1/pods?labelSelector=app.kubernetes.io/name%3Ddcgm-exporter",
@@ -213,8 +212,7 @@ def test_it_is_read_by_the_api_servers_proxy_from_the_exporters_on_the_runs_node
 def test_a_failed_measurement_is_reported_once_and_ends_no_run(
     path: str, document: Any, status: int, words: str, api: FakeApi, alone: RunState
 ) -> None:
-    told: list[str] = []
-    made = meter(api, alone, told)
+    made = meter(api, alone, told := [])
     api.says("GET", path, document, status)
     until(lambda: told, made)
     asked = len(api.asked)
@@ -230,8 +228,7 @@ def test_a_look_stops_asking_after_a_time(
     api: FakeApi, alone: RunState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gpus, "_MOST_SECONDS", -1.0)
-    told: list[str] = []
-    until(lambda: told, meter(api, alone, told))
+    until(lambda: told, meter(api, alone, told := []))
     assert "exporter did not respond within -1 s on node node-0" in told[0]
     assert METRICS_OF not in paths(api)
 
@@ -265,8 +262,6 @@ def test_an_exporter_that_hangs_holds_nothing_up(api: FakeApi, alone: RunState) 
 def test_ranks_that_wait_for_others_to_start_are_not_measured(api: FakeApi) -> None:
     waiting = RunState(job("Running"))
     waiting.see_pods([gpu_pod(0), pod(1)])
-    made = meter(api, waiting, [])
-    for _ in range(5):
-        made.look()
-        time.sleep(0.03)
+    meter(api, waiting, []).look()
+    time.sleep(0.05)
     assert api.asked == []

@@ -72,14 +72,6 @@ def test_what_never_fits_today_is_waited_for_while_a_node_is_being_made(tracked:
     assert end_of(tracked, 1, DECLARED) is None
 
 
-def test_a_start_timeout_includes_the_autoscalers_messages(tracked: RunState) -> None:
-    see_events(tracked, [NOT_MADE])
-    tracked.setbacks = ["aks-gpu-vmss: QUOTA_EXCEEDED"]
-    end = not_none(end_of(tracked, 61, DECLARED))
-    assert "no node is being created for it: 1 max node group size reached" in end.reason
-    assert "aks-gpu-vmss: QUOTA_EXCEEDED" in end.reason
-
-
 @pytest.fixture
 def api() -> Iterator[FakeApi]:
     """A cluster of one node without GPUs, and with an autoscaler that waits after a failure."""
@@ -106,20 +98,23 @@ def looked(api: FakeApi, tracked: RunState) -> list[str]:
     return told
 
 
-def test_the_reason_why_no_node_is_created_is_explained(api: FakeApi, tracked: RunState) -> None:
+def test_the_reason_why_no_node_is_created_is_explained_and_in_the_end(
+    api: FakeApi, tracked: RunState
+) -> None:
     told = looked(api, tracked)
     reason = "the pool is at its maximum size (no node is being created"
     assert any(line.startswith(reason) for line in told)
     (setback,) = (line for line in told if "aks-gpu-vmss" in line)
     assert "no machines of this size are available right now (spot machines run out" in setback
-    assert any("SkuNotAvailable" in each for each in tracked.setbacks)
+    end = not_none(end_of(tracked, 61, DECLARED))
+    assert "no node is being created for it: 1 max node group size reached" in end.reason
+    assert "SkuNotAvailable" in end.reason
 
 
 def test_a_forbidden_autoscaler_namespace_leaves_the_rest(api: FakeApi, tracked: RunState) -> None:
     refused = {"kind": "Status", "message": "configmaps is forbidden"}
     api.says("GET", "/api/v1/namespaces/kube-system/configmaps", refused, status=403)
-    told = looked(api, tracked)
-    assert any("no node is being created for it" in line for line in told)
+    assert any("no node is being created for it" in line for line in looked(api, tracked))
     assert end_of(tracked, 1, DECLARED) is None
 
 
@@ -158,14 +153,13 @@ GROUP = {"preferredVersion": {"groupVersion": "kueue.x-k8s.io/v1beta2"}}
 FULL = "couldn't assign flavors to pod set worker: insufficient unused quota for cpu"
 
 
-def workload(owner: str, *conditions: tuple[str, str, str]) -> dict[str, Any]:
+def workload(*conditions: tuple[str, str, str]) -> dict[str, Any]:
     shown = [{"type": type_, "status": status, "message": m} for type_, status, m in conditions]
-    metadata, spec = {"ownerReferences": [{"uid": owner}]}, {"queueName": "research"}
-    return {"metadata": metadata, "spec": spec, "status": {"conditions": shown}}
+    return {"spec": {"queueName": "research"}, "status": {"conditions": shown}}
 
 
-NO_QUOTA = workload("job-uid", ("QuotaReserved", "False", FULL))
-IN_CHECK = workload("job-uid", ("QuotaReserved", "True", ""), ("Admitted", "False", "wait"))
+NO_QUOTA = workload(("QuotaReserved", "False", FULL))
+IN_CHECK = workload(("QuotaReserved", "True", ""), ("Admitted", "False", "wait"))
 
 
 @pytest.mark.parametrize(
@@ -173,7 +167,7 @@ IN_CHECK = workload("job-uid", ("QuotaReserved", "True", ""), ("Admitted", "Fals
     [
         ([NO_QUOTA], f"in the Kueue queue research: {FULL}"),
         ([IN_CHECK], "in the Kueue queue research: wait"),
-        ([workload("job-uid")], "in the Kueue queue research"),
+        ([workload()], "in the Kueue queue research"),
         ([], "until its `runPolicy.suspend` is unset"),
         (None, "until its `runPolicy.suspend` is unset"),
     ],
@@ -216,11 +210,9 @@ def test_workers_whose_master_has_ended_before_they_found_it_are_led_on_once(api
     run.see_pods([done(0), left_behind(1), left_behind(2, "fd00::7"), runs(3)])
     watched.look()
     watched.look()
-    one, other = (body for method, path, body in api.asked if (method, path) == ("POST", SLICES))
-    for made, name, family, address in (
-        (one, "mine-worker-0", "IPv4", "10.1.0.7"),
-        (other, "mine-worker-1", "IPv6", "fd00::7"),
-    ):
+    bodies = [body for method, path, body in api.asked if (method, path) == ("POST", SLICES)]
+    own = ("mine-worker-0", "IPv4", "10.1.0.7"), ("mine-worker-1", "IPv6", "fd00::7")
+    for made, (name, family, address) in zip(bodies, own, strict=True):
         assert made["metadata"]["labels"]["kubernetes.io/service-name"] == "mine-master-0"
         (owner,) = made["metadata"]["ownerReferences"]
         assert (owner["kind"], owner["name"]) == ("Pod", name)

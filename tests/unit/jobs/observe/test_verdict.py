@@ -11,7 +11,6 @@ import pytest
 from clusters.cloud_reports import AZURE_LATE_ROLES
 from jobs.api.lines import Line
 from jobs.model.job import TrainingJob
-from jobs.model.pytorchjob import Topology
 from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState
 from jobs.observe.verdict import end_of, is_stuck
@@ -265,12 +264,6 @@ def test_a_failed_pod_that_is_replaced_ends_nothing_and_its_start_counts() -> No
     assert_ends(tracked, [601], "TimedOut: *")
 
 
-def test_within_the_same_second_the_rank_seen_first_is_the_first() -> None:
-    tracked = seen("Created", fails(1))
-    tracked.see_pods([fails(0, 1), fails(1)])
-    assert str(tracked.cause) == CODE_3
-
-
 def test_a_failure_is_known_before_the_operator_knows_and_after_the_pod_is_gone() -> None:
     tracked = seen("Created", fails(1))
     tracked.see_pods([runs(1, last=ended(3), restarts=1)])
@@ -313,24 +306,19 @@ def test_a_new_job_of_the_same_name_is_not_this_run() -> None:
     assert tracked.replicas == {}
 
 
-@pytest.mark.parametrize(
-    ("document", "stage", "active"),
-    [
-        (pod(1, state=waiting("PodInitializing"), init=RUNNING), "waiting for rank 0", True),
-        (pod(1, state=waiting("ContainerCreating"), phase="Pending"), "starting", True),
-        (runs(1), "running", True),
-        (LOOPING, "restarting", True),
-        (pod(1, state=ended(0)), "done", False),
-        (pod(1, state=ended(3)), "failed", True),
-        (pod(1, state=ended(3), restart_policy="Never"), "failed", False),
-        (pod(1, state=ended(3), phase="Failed"), "failed", False),
-    ],
-)
-def test_a_replica_has_a_stage_and_is_active_until_it_never_runs_again(
-    document: dict[str, Any], stage: str, active: bool
-) -> None:
-    replica = Replica(document, Topology(replicas=2))
-    assert (replica.stage, replica.active) == (stage, active)
+def test_the_stages_of_all_pods_are_in_one_line() -> None:
+    pods = (
+        pod(0, state=waiting("PodInitializing"), init=RUNNING),
+        pod(1, state=waiting("ContainerCreating"), phase="Pending"),
+        pod(2, state=waiting("CrashLoopBackOff"), restarts=1),
+        runs(3),
+        done(4),
+        fails(5),
+    )
+    assert seen(job("Running", workers=6), *pods).status == (
+        "7 ranks: 1 waiting for rank 0, 1 starting, 1 restarting, 1 running, 1 done, 1 failed, "
+        "1 to be created"
+    )
 
 
 def test_of_several_processes_the_one_that_reported_is_named() -> None:

@@ -83,6 +83,9 @@ STAMP = "2026-01-01T00:00:01.000000000Z"
 def test_lines_of_a_log_are_whole_and_bounded(sent: str, texts: list[str]) -> None:
     with served(FakeApi()) as server:
         server.says("GET", LOG, sent)
-        batches = JobApi.connect(server.kubeconfig, "jobs", "mine").log_lines("mine-master-0")
+        api = JobApi.connect(server.kubeconfig, "jobs", "mine")
+        batches = api.log_lines("mine-master-0", since="2026-01-01T00:00:00Z", previous=True)
         found = [line for batch in batches for line in batch]
+        [(_, path, _)] = server.asked
+    assert "previous=true&follow=false&sinceTime=2026-01-01T00%3A00%3A00Z" in path
     assert found == [Line(STAMP, text) for text in texts]

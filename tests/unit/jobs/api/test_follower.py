@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import pytest
@@ -145,6 +145,25 @@ def test_few_of_many_are_read_at_once(
     assert following.finish([one(name, is_over=True) for name in names], 30)
     assert all(lines == [line(1), line(2), line(3)] for lines in taken.lines.values())
     assert logs.most_at_once <= LIVE + 16
+
+
+def test_the_first_ones_are_followed_even_if_others_started_before(
+    logs: Logs, taken: Taken, following: Follower
+) -> None:
+    late, early = one("late"), [one(f"rank-{number}") for number in range(LIVE)]
+    logs.lines = {each.id: [line(1)] for each in (late, *early)}
+    logs.open_ended = {*logs.lines}
+    following.follow(early)
+    until(lambda: len(taken.lines) == LIVE)
+    following.follow([late, *early])
+    logs.lines[early[-1].id].append(line(2))
+    until(lambda: early[-1].id not in following._busy)
+    following.follow([late, *early])
+    until(lambda: taken.lines.get("late") == [line(1)])
+    assert following._busy["late"]
+    logs.open_ended.clear()
+    assert following.finish([replace(each, ended=True) for each in (late, *early)], 5)
+    assert taken.lines[early[-1].id] == [line(1), line(2)]
 
 
 def test_what_runs_at_the_end_is_read_so_far(logs: Logs, taken: Taken, following: Follower) -> None:

@@ -200,7 +200,7 @@ def test_many_that_come_and_go_at_once_are_all_served_and_leave_no_thread(
     cluster: Cluster,
 ) -> None:
     cluster.change("a", 0)
-    before, served = {*threading.enumerate()}, []
+    before, served = {*threading.enumerate()}, list[str]()
 
     def come_and_go(number: int) -> None:
         for job in ("a", f"b{number}") * 3:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from core import kube
 from jobs.api.client import JobApi
 from jobs.observe import gpus
 from jobs.observe.gpus import IDLE_SECONDS, GpuMeter, utilization
@@ -168,9 +167,10 @@ def alone() -> RunState:
     return made
 
 
-def meter(api: FakeApi, run: RunState, told: list[str]) -> GpuMeter:
-    client = JobApi(kube.connect(api.kubeconfig), "slipway-jobs", "mine", retry_seconds=30)
-    return GpuMeter(client, run, 90, told.append)
+def meter(api: FakeApi, run: RunState) -> tuple[GpuMeter, list[str]]:
+    """Return a meter of a run's GPUs, and what it warns of."""
+    client, told = JobApi.connect(api.kubeconfig, "slipway-jobs", "mine"), list[str]()
+    return GpuMeter(client, run, 90, told.append), told
 
 
 def until(holds: Callable[[], object], made: GpuMeter) -> None:
@@ -189,7 +189,8 @@ def test_it_is_read_by_the_api_servers_proxy_from_the_exporters_on_the_runs_node
     api: FakeApi, alone: RunState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gpus, "IDLE_SECONDS", 0.05)
-    until(lambda: alone.idle, meter(api, alone, told := []))
+    made, told = meter(api, alone)
+    until(lambda: alone.idle, made)
     assert "peaking at 87%: rank 0 (mine-master-0)" in not_none(end_of(alone, 0, DECLARED)).reason
     assert paths(api) == {
         "/api/v1/pods?labelSelector=app.kubernetes.io/name%3Ddcgm-exporter",
@@ -212,7 +213,7 @@ def test_it_is_read_by_the_api_servers_proxy_from_the_exporters_on_the_runs_node
 def test_a_failed_measurement_is_reported_once_and_ends_no_run(
     path: str, document: Any, status: int, words: str, api: FakeApi, alone: RunState
 ) -> None:
-    made = meter(api, alone, told := [])
+    made, told = meter(api, alone)
     api.says("GET", path, document, status)
     until(lambda: told, made)
     asked = len(api.asked)
@@ -228,7 +229,8 @@ def test_a_look_stops_asking_after_a_time(
     api: FakeApi, alone: RunState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gpus, "_MOST_SECONDS", -1.0)
-    until(lambda: told, meter(api, alone, told := []))
+    made, told = meter(api, alone)
+    until(lambda: told, made)
     assert "exporter did not respond within -1 s on node node-0" in told[0]
     assert METRICS_OF not in paths(api)
 
@@ -237,7 +239,7 @@ def test_an_exporter_that_starts_later_than_the_run_is_waited_for(
     api: FakeApi, alone: RunState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gpus, "PATIENCE_SECONDS", 300)
-    made = meter(api, alone, told := [])
+    made, told = meter(api, alone)
     api.says("GET", METRICS_OF, {"message": "connection refused"}, 503)
     until(lambda: len(api.asked) > 6, made)
     api.says("GET", METRICS_OF, METRICS)
@@ -248,7 +250,7 @@ def test_an_exporter_that_starts_later_than_the_run_is_waited_for(
 def test_an_exporter_that_hangs_holds_nothing_up(api: FakeApi, alone: RunState) -> None:
     answers = threading.Event()
     api.answers["GET", METRICS_OF] = lambda _body: (200, METRICS if answers.wait(30) else "")
-    made = meter(api, alone, [])
+    made, _ = meter(api, alone)
     until(lambda: METRICS_OF in paths(api), made)
     begun, asked = time.monotonic(), len(api.asked)
     for _ in range(100):
@@ -262,6 +264,6 @@ def test_an_exporter_that_hangs_holds_nothing_up(api: FakeApi, alone: RunState) 
 def test_ranks_that_wait_for_others_to_start_are_not_measured(api: FakeApi) -> None:
     waiting = RunState(job("Running"))
     waiting.see_pods([gpu_pod(0), pod(1)])
-    meter(api, waiting, []).look()
+    meter(api, waiting)[0].look()
     time.sleep(0.05)
     assert api.asked == []

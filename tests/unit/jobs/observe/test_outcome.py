@@ -135,7 +135,7 @@ GOOD = {"model.pt": {"url": "file:///model.pt", "sha256": "0" * 64, "bytes": 1}}
     ],
 )
 def test_of_what_is_reported_only_values_of_the_right_kind_are_kept(
-    name: str, reported: object, kept: object
+    name: str, reported: Any, kept: object
 ) -> None:
     assert alone(summary(0, **{name: reported})).get(name) == kept
 

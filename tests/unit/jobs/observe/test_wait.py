@@ -153,7 +153,7 @@ def test_a_held_rank_is_heard_of_when_a_wait_is_resumed(tmp_path: Path) -> None:
         api = Api([runs(0), runs(1)], {"mine-worker-0": [json.dumps(event)]})
         api.job["spec"]["env"] = "SLIPWAY_HOLD"
         run = RunState(api.job)
-        feed(api, run, Run(tmp_path), lambda run=run: run.held)
+        feed(api, run, Run(tmp_path), lambda: run.held)  # noqa: B023 (called here alone)
         assert [*run.held] == [1]
 
 
@@ -211,14 +211,17 @@ def test_pods_that_another_container_keeps_are_read_and_stopped(tmp_path: Path) 
     assert texts(Run(tmp_path))[0] == ["its log"]
 
 
-def test_a_rank_that_is_held_stays_and_the_others_are_stopped(tmp_path: Path) -> None:
+@pytest.mark.parametrize("condition", ["Running", "Failed"])
+def test_a_rank_that_is_held_stays_and_the_others_are_stopped(
+    condition: str, tmp_path: Path
+) -> None:
     exit_ = {"exitCode": 3, "finishedAt": "2026-01-01T00:00:21Z", "message": '{"error": "bad"}'}
     event = {"event": "held", "until": "12:00:00 UTC", "terminated": exit_}
     api = Api([runs(0), runs(1), runs(2)], {"mine-worker-0": [json.dumps(event)]})
-    api.job = job("Running", workers=2)
-    api.job["spec"]["env"] = "SLIPWAY_HOLD"
+    begun, api.job = job("Running", workers=2), job(condition, workers=2)
+    begun["spec"]["env"] = api.job["spec"]["env"] = "SLIPWAY_HOLD"
     own = declared(on_failure=OnFailure(hold=60))
-    result = Wait(cast("JobApi", api), api.job, own, Listener(), Run(tmp_path)).to_the_end()
+    result = Wait(cast("JobApi", api), begun, own, Listener(), Run(tmp_path)).to_the_end()
     assert (result.state, result.exit_codes) == ("Failed", {"1": 3})
     assert result.reason == "rank 1 (mine-worker-0) exited with code 3: bad"
     failure = not_none(result.failure)

@@ -45,6 +45,7 @@ def test_a_log_is_found_by_its_resource_its_replica_and_its_container(tmp_path: 
     [log] = kept.logs()
     assert (log.replica, log.container) == (0, "aaa")
     assert list(log.lines()) == [line(1, "hello"), line(2, "")]
+    assert not log.is_cut
     assert kept.topology == Topology(2)
     assert (archive.jobs("dev"), archive.jobs("prod")) == (["mine"], [])
     below = [path for path in (tmp_path / "slipway/runs").rglob("*") if path.is_file()]

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from jobs.model.pytorchjob import Topology
 from jobs.observe import failures
-from jobs.observe.failures import Failure, Origin, disruption
+from jobs.observe.failures import Failure, Origin
 from jobs.observe.replica import Replica, containers, starts_in
 from jobs.observe.run_state import RunState
 from tests.unit.jobs_objects import RUNNING, clock, ended, job, pod, runs
-from tests.unit.not_none import not_none
 
 RESET = "RuntimeError: [../gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.1]"
 LATER = clock(1, 1)
@@ -55,6 +54,14 @@ def test_where_an_error_rose_says_if_it_is_a_peers(message: object, origin: Orig
     assert failure(0, message=message).origin is origin
 
 
+def killed(rank: int) -> Failure:
+    """The exit of a pod that was given 30 s to end, and did not."""
+    found = failure(rank, 137)
+    deleted = {"deletionTimestamp": clock(59), "deletionGracePeriodSeconds": 30}
+    cast("dict[str, Any]", found.replica.pod)["metadata"] |= deleted
+    return found
+
+
 _TRACKER = {"error": _REFUSED, "at": "train.py:12", "from": "program"}
 
 
@@ -72,22 +79,15 @@ _TRACKER = {"error": _REFUSED, "at": "train.py:12", "from": "program"}
         ),
         ([failure(0, 143), failure(1, 3, finished=LATER)], 1),
         ([failure(2, 1, RESET), failure(0, 143)], 1),
+        ([killed(0), failure(1, 3, finished=clock(55))], 1),
     ],
     ids=[
         *("a tracker refuses", "a restart found the old world"),
-        *("who obeys SIGTERM follows", "unless it explains"),
+        *("who obeys SIGTERM follows", "unless it explains", "who is killed after it follows"),
     ],
 )
 def test_the_first_failure_is_the_cause_of_the_others(found: list[Failure], first: int) -> None:
     assert failures.first(found) is found[first]
-
-
-def test_a_pod_that_was_killed_after_its_deletion_followed() -> None:
-    killed = failure(0, 137)
-    deleted = {"deletionTimestamp": clock(59), "deletionGracePeriodSeconds": 30}
-    cast("dict[str, Any]", killed.replica.pod)["metadata"] |= deleted
-    cause = failure(1, 3, finished=clock(55))
-    assert failures.first([killed, cause]) is cause
 
 
 def test_a_rank_that_ended_well_too_early_is_the_cause_of_its_peers_failures() -> None:
@@ -101,23 +101,7 @@ def test_a_rank_that_ended_well_too_early_is_the_cause_of_its_peers_failures() -
 
 def disrupted(rank: int, reason: str = "PreemptionByScheduler", **told: Any) -> dict[str, Any]:
     shown = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": clock(50)}
-    message = "told by the cluster"
-    return pod(rank, conditions=[{**shown, "reason": reason, "message": message}], **told)
-
-
-@pytest.mark.parametrize(
-    ("reason", "words"),
-    [
-        ("PreemptionByScheduler", "higher priority"),
-        ("EvictionByEvictionAPI", "evicted"),
-        ("SomethingNew", "was disrupted"),
-    ],
-)
-def test_a_disruption_is_explained_by_its_reason(reason: str, words: str) -> None:
-    text = not_none(disruption(disrupted(1, reason))).text
-    assert words in text
-    assert f"{reason}: told by the cluster" in text
-    assert disruption(runs(1)) is None
+    return pod(rank, conditions=[{**shown, "reason": reason, "message": "it"}], **told)
 
 
 def tracked(*pods: dict[str, Any]) -> RunState:
@@ -138,8 +122,9 @@ def deleted(rank: int) -> dict[str, Any]:
     [
         (
             [disrupted(1, state=RUNNING), pod(0, state=ended(1, RESET, finished=clock(0, 9)))],
-            "mine-worker-0 was preempted",
+            "mine-worker-0 was preempted by a pod with a higher priority (Preemption",
         ),
+        ([disrupted(1, "New")], "mine-worker-0 was disrupted (New: it)"),
         ([deleted(1)], "was deleted while its program was running"),
         # A program that fails by itself long after.
         ([disrupted(1, state=RUNNING), pod(0, state=ended(3, finished=clock(0, 9)))], "None"),

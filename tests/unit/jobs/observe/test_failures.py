@@ -1,6 +1,5 @@
 """Which of several failures mattered, in any order, and which the cluster itself brought about."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -14,6 +13,7 @@ from jobs.observe.failures import Failure, Origin
 from jobs.observe.replica import Replica, containers, starts_in
 from jobs.observe.run_state import RunState
 from tests.unit.jobs_objects import RUNNING, clock, ended, job, pod, runs
+from tests.unit.not_none import not_none
 
 RESET = "RuntimeError: [../gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.1]"
 LATER = clock(1, 1)
@@ -178,19 +178,12 @@ CAUSES = (ended(9), ended(1, "ValueError: of its own"), ended(137, reason="OOMKi
 Document = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Story:
-    """What the API server shows, in one order, and who failed first in the end."""
-
-    shown: list[Document]
-    world: int
-    rank: int
-    code: int
-
-
 @st.composite
-def stories(draw: st.DrawFn) -> Story:
-    """One rank fails, its peers notice up to a minute later, all start again; a few times."""
+def stories(draw: st.DrawFn) -> tuple[list[Document], int, tuple[int, int]]:
+    """One rank fails, its peers notice up to a minute later, all start again; a few times.
+
+    Returns what the API server shows in one order, the world size, and the last rank and code.
+    """
     world, begun = draw(st.integers(2, 4)), datetime(2026, 1, 1, tzinfo=UTC)
     rank = draw(st.integers(0, world - 1))
     starts = [begun] * world
@@ -218,15 +211,17 @@ def stories(draw: st.DrawFn) -> Story:
             lasts[number] = now
             starts[number] = end + timedelta(seconds=draw(st.integers(0, 2)))
     order = draw(st.permutations([number for number in range(world) for _ in shown[number]]))
-    return Story([shown[number].pop(0) for number in order], world, rank, code)
+    return [shown[number].pop(0) for number in order], world, (rank, code)
 
 
 @given(stories())
 @settings(max_examples=300, deadline=None)
-def test_the_rank_that_failed_first_is_named_in_every_order(story: Story) -> None:
-    tracker = RunState(job("Running", workers=story.world - 1))
-    for document in story.shown:
+def test_the_rank_that_failed_first_is_named_in_every_order(
+    story: tuple[list[Document], int, tuple[int, int]],
+) -> None:
+    shown, world, expected = story
+    tracker = RunState(job("Running", workers=world - 1))
+    for document in shown:
         tracker.see_pods([document])
-    cause = tracker.cause
-    assert cause is not None
-    assert (cause.rank, cause.exit.code) == (story.rank, story.code)
+    cause = not_none(tracker.cause)
+    assert (cause.rank, cause.exit.code) == expected

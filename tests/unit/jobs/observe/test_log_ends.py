@@ -14,8 +14,6 @@ from tests.unit.jobs_objects import ended, job, pod, runs
 
 STAMP = "2026-01-01T00:00:01.000000000Z"
 Stood = Callable[..., tuple[list[str], list[str]]]
-
-
 _BACKWARD = "/torch/autograd/graph.py"
 _BARRIER = "/torch/distributed/distributed_c10d.py"
 _OWN = "/opt/script/train.py"

@@ -29,8 +29,9 @@ class Cluster:
     """Pods of jobs, and an API server that lists and watches them."""
 
     pods: dict[str, dict[str, Any]] = field(default_factory=dict)
-    selectors: list[str] = field(default_factory=list)  # of the listings, in order
-    open: list["queue.SimpleQueue[Any]"] = field(default_factory=list)  # one for each open watch
+    listings: int = 0
+    open: list[tuple[str, "queue.SimpleQueue[Any]"]] = field(default_factory=list)
+    """Each open watch's selector and changes."""
     answers: threading.Event = field(default_factory=threading.Event)
     status: int = 200
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -39,13 +40,13 @@ class Cluster:
         changed = of_job(job, rank)
         with self.lock:
             self.pods[changed["metadata"]["uid"]] = changed
-            for each in self.open:
+            for _, each in self.open:
                 each.put({"type": type_, "object": changed})
 
     def cut(self) -> None:
         """Break each watch in the middle of a line."""
         with self.lock:
-            for each in self.open:
+            for _, each in self.open:
                 each.put(_END)
 
     @contextmanager
@@ -62,10 +63,10 @@ class Cluster:
                 [selector] = query["labelSelector"]
                 chosen = selector.removeprefix(f"{LABEL} in (").removesuffix(")").split(",")
                 if "watch" in query:
-                    self.watch(chosen)
+                    self.watch(selector, chosen)
                     return
                 with cluster.lock:
-                    cluster.selectors.append(selector)
+                    cluster.listings += 1
                     listed = [each for each in cluster.pods.values() if label(each) in chosen]
                 cluster.answers.wait(5)
                 text = json.dumps({"items": listed, "metadata": {"resourceVersion": "1"}}).encode()
@@ -74,14 +75,14 @@ class Cluster:
                 self.end_headers()
                 self.wfile.write(text)
 
-            def watch(self, chosen: list[str]) -> None:
+            def watch(self, selector: str, chosen: list[str]) -> None:
                 self.close_connection = True
                 changes: queue.SimpleQueue[Any] = queue.SimpleQueue()
                 self.send_response(200)
                 self.send_header("Transfer-Encoding", "chunked")
                 self.end_headers()
                 with cluster.lock:
-                    cluster.open.append(changes)
+                    cluster.open.append((selector, changes))
                 # A client that goes away is noticed at once.
                 gone = threading.Thread(target=lambda: changes.put(self.connection.recv(1) or _END))
                 gone.start()
@@ -90,7 +91,7 @@ class Cluster:
                         line = json.dumps(change).encode() + b"\n"
                         self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
                 with cluster.lock:
-                    cluster.open.remove(changes)
+                    cluster.open.remove((selector, changes))
                 self.connection.shutdown(socket.SHUT_RDWR)
                 gone.join()
 
@@ -167,15 +168,18 @@ def test_a_pod_that_is_deleted_is_seen_once_more_and_one_of_another_owner_never(
 def test_waits_share_a_watch_that_misses_no_change_when_it_breaks(cluster: Cluster) -> None:
     cluster.change("stranger", 0)
     with cluster.served() as api, wait(api, "a") as first, wait(api, "b") as second:
-        until(lambda: second.lists and len(cluster.open) == 1)
-        assert cluster.selectors[-1] == f"{LABEL} in (a,b)"
+
+        def is_shared() -> bool:
+            return [selector for selector, _ in cluster.open] == [f"{LABEL} in (a,b)"]
+
+        until(lambda: second.lists and is_shared())
         cluster.status = 503
         cluster.cut()
         until(lambda: len(first.errors) > 1 and len(second.errors) > 1)
         cluster.change("a", 0)
         cluster.change("b", 0)
         cluster.status = 200
-        until(lambda: first.lists[-1] and second.lists[-1] and cluster.open)
+        until(lambda: first.lists[-1] and second.lists[-1] and is_shared())
         cluster.change("a", 1)
         until(lambda: first.lists[-1] == ["a-master-0", "a-worker-0"])
         assert second.lists[-1] == ["b-master-0"], "each sees its own"
@@ -187,7 +191,7 @@ def test_a_wait_does_not_see_a_listing_made_before_it(cluster: Cluster) -> None:
         until(lambda: first.lists and cluster.open)
         cluster.answers.clear()
         cluster.cut()
-        until(lambda: len(cluster.selectors) == 2)
+        until(lambda: cluster.listings == 2)
         cluster.change("a", 0)
         with wait(api, "a") as second:
             cluster.answers.set()

@@ -1,23 +1,22 @@
-"""The API server as a run talks to it: what belongs to its job."""
+"""The API server as a run talks to it: what belongs to its job, and whole lines of its logs."""
 
 import pytest
 from kubernetes.client.exceptions import ApiException
 
 from core import kube
 from jobs.api.client import JobApi
+from jobs.api.lines import LONGEST, Line
 from tests.unit.fake_api import FakeApi, served
-from tests.unit.jobs_objects import RUNNING, pod
+from tests.unit.jobs_objects import runs
 
 PODS = "/api/v1/namespaces/jobs/pods"
 
 
-@pytest.mark.parametrize(
-    "owners", [None, [], [{"kind": "ReplicaSet", "name": "mine", "uid": "a"}],
-               [{"kind": "PyTorchJob", "name": "mine-2", "uid": "a"}]],
-)  # fmt: skip
-def test_a_pod_of_another_owner_is_not_the_jobs(owners: list[dict[str, str]] | None) -> None:
+@pytest.mark.parametrize("owner", [("ReplicaSet", "mine"), ("PyTorchJob", "mine-2"), None], ids=str)
+def test_a_pod_of_another_owner_is_not_the_jobs(owner: tuple[str, str] | None) -> None:
     """It is neither seen nor patched, deleted or waited for, whatever its labels."""
-    foreign, own = pod(1, state=RUNNING), pod(0, state=RUNNING)
+    foreign, own = runs(1), runs(0)
+    owners = None if owner is None else [dict(zip(("kind", "name"), owner, strict=True))]
     foreign["metadata"]["ownerReferences"] = owners
     with served(FakeApi()) as api:
         api.says("GET", PODS, {"items": [foreign, own], "metadata": {"resourceVersion": "1"}})
@@ -65,3 +64,28 @@ def test_waits_beside_each_other_list_nodes_and_events_once() -> None:
             with pytest.raises(ApiException):
                 each.nodes(60)
         assert len(api.asked) == asked
+
+
+LOG = f"{PODS}/mine-master-0/log"
+STAMP = "2026-01-01T00:00:01.000000000Z"
+
+
+@pytest.mark.parametrize(
+    ("sent", "texts"),
+    [
+        (f"{STAMP} one\n{STAMP} two\n", ["one", "two"]),
+        (f"{STAMP} one\n{STAMP} unfini", ["one"]),
+        (f"{STAMP} one\nfailed to watch the log\n{STAMP} two\n", ["one", "two"]),
+        (f"{STAMP} {'x' * 3 * LONGEST}\n{STAMP} two\n", ["x" * (LONGEST - 31), "two"]),
+        (f"{STAMP} {'ü' * 40_000}\n", ["ü" * 40_000]),
+    ],
+)
+def test_lines_of_a_log_are_whole_and_bounded(sent: str, texts: list[str]) -> None:
+    with served(FakeApi()) as server:
+        server.says("GET", LOG, sent)
+        api = JobApi.connect(server.kubeconfig, "jobs", "mine")
+        batches = api.log_lines("mine-master-0", since="2026-01-01T00:00:00Z", previous=True)
+        found = [line for batch in batches for line in batch]
+        [(_, path, _)] = server.asked
+    assert "previous=true&follow=false&sinceTime=2026-01-01T00%3A00%3A00Z" in path
+    assert found == [Line(STAMP, text) for text in texts]

@@ -109,20 +109,6 @@ def until(holds: Callable[[], bool], seconds: float = 5) -> None:
         time.sleep(0.01)
 
 
-def test_a_log_is_read_to_its_end_once(logs: Logs, taken: Taken, following: Follower) -> None:
-    logs.lines["a"], logs.open_ended = [line(1), line(2)], {"a"}
-    following.follow([one("a")])
-    until(lambda: len(taken.lines.get("a", [])) == 2)
-    logs.lines["a"].append(line(3))
-    until(lambda: len(taken.lines["a"]) == 3)
-    logs.open_ended.clear()
-    logs.lines["a"].append(line(4))
-    assert following.finish([one("a", is_over=True)], 5)
-    following.follow([one("a", is_over=True)])
-    assert taken.lines["a"] == [line(1), line(2), line(3), line(4)]
-    assert len(logs.asked) <= 2
-
-
 def test_a_broken_log_goes_on_where_it_was(logs: Logs, taken: Taken, following: Follower) -> None:
     logs.lines["a"] = [line(number) for number in range(40)]
     following.follow([one("a")])
@@ -195,24 +181,20 @@ def test_the_end_is_not_waited_for_longer_than_allowed(logs: Logs, following: Fo
     assert time.monotonic() - began < 2
 
 
-def test_a_container_that_is_gone_is_not_waited_for(logs: Logs, following: Follower) -> None:
+def test_a_container_that_is_gone_is_not_waited_for(
+    logs: Logs, taken: Taken, following: Follower
+) -> None:
+    """One that its pod has started again since is read, and one before that is gone."""
     logs.refused["a"] = [ApiException(status=404)]
     assert following.finish([one("a", is_over=True)], 5)
-
-
-def test_a_restarted_containers_log_is_new(logs: Logs, taken: Taken, following: Follower) -> None:
-    logs.lines["a"], logs.started_again["a"] = [line(7)], "another"
-    logs.lines["a of before"] = [line(3)]
-    following.follow([one("a")])
-    until(lambda: len(logs.asked) == 2 and logs.at_once == 0)
-    assert following.finish([one("a", is_over=True)], 5)
-    assert taken.lines == {"a": [line(3)]}
-
-
-def test_a_container_followed_twice_is_gone(logs: Logs, taken: Taken, following: Follower) -> None:
-    logs.lines["a"], logs.started_again["a"] = [line(7)], "another"
-    assert following.finish([Container(0, "a", "oldest", ended=True, previous=False)], 5)
+    logs.lines["b"], logs.started_again["b"] = [line(7)], "another"
+    assert following.finish([Container(0, "b", "oldest", ended=True, previous=False)], 5)
     assert taken.lines == {}
+    logs.lines["b of before"] = [line(3)]
+    following.follow([one("b")])
+    until(lambda: logs.asked[1:] == ["b"] * 3 and logs.at_once == 0)
+    assert following.finish([one("b", is_over=True)], 5)
+    assert taken.lines == {"b": [line(3)]}
 
 
 def test_an_unexpected_error_is_raised_by_the_next_call(logs: Logs, following: Follower) -> None:
@@ -223,20 +205,20 @@ def test_an_unexpected_error_is_raised_by_the_next_call(logs: Logs, following: F
         following.follow([one("a")])
 
 
+ENDED = ended(1, container="containerd://x")
+
+
 @pytest.mark.parametrize(
     ("shown", "expected"),
     [
         (pod(1, state=RUNNING), [("1-0", False, False)]),
         (pod(1, state=waiting("ContainerCreating")), []),
-        (pod(1, state=ended(0, container="containerd://x")), [("x", True, False)]),
+        (pod(1, state=ENDED), [("x", True, False)]),
         (
-            pod(1, state=RUNNING, last=ended(1, container="containerd://x"), restarts=1),
+            pod(1, state=RUNNING, last=ENDED, restarts=1),
             [("x", True, True), ("1-1", False, False)],
         ),
-        (
-            pod(1, state=waiting("CrashLoopBackOff"), last=ended(1, container="containerd://x")),
-            [("x", True, False)],
-        ),
+        (pod(1, state=waiting("CrashLoopBackOff"), last=ENDED), [("x", True, False)]),
     ],
 )
 def test_each_start_of_a_program_is_a_container(

@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -18,7 +18,7 @@ from kubernetes import client
 from jobs.api import streams
 from jobs.api.client import JobApi
 from tests.doubles.serving import in_background
-from tests.unit.jobs_objects import RUNNING, pod
+from tests.unit.jobs_objects import runs
 
 LABEL = "training.kubeflow.org/job-name"
 _END = object()
@@ -29,25 +29,24 @@ class Cluster:
     """Pods of jobs, and an API server that lists and watches them."""
 
     pods: dict[str, dict[str, Any]] = field(default_factory=dict)
-    selectors: list[str] = field(default_factory=list)  # of the listings, in order
-    open: list["queue.SimpleQueue[Any]"] = field(default_factory=list)  # one for each open watch
+    listings: int = 0
+    open: list[tuple[str, "queue.SimpleQueue[Any]"]] = field(default_factory=list)
+    """Each open watch's selector and changes."""
     answers: threading.Event = field(default_factory=threading.Event)
     status: int = 200
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def change(self, job: str, rank: int, type_: str = "MODIFIED", **fields: Any) -> None:
-        changed = of_job(job, rank, **fields)
+    def change(self, job: str, rank: int, type_: str = "MODIFIED") -> None:
+        changed = of_job(job, rank)
         with self.lock:
             self.pods[changed["metadata"]["uid"]] = changed
-            if type_ == "DELETED":
-                del self.pods[changed["metadata"]["uid"]]
-            for each in self.open:
+            for _, each in self.open:
                 each.put({"type": type_, "object": changed})
 
     def cut(self) -> None:
         """Break each watch in the middle of a line."""
         with self.lock:
-            for each in self.open:
+            for _, each in self.open:
                 each.put(_END)
 
     @contextmanager
@@ -64,10 +63,10 @@ class Cluster:
                 [selector] = query["labelSelector"]
                 chosen = selector.removeprefix(f"{LABEL} in (").removesuffix(")").split(",")
                 if "watch" in query:
-                    self.watch(chosen)
+                    self.watch(selector, chosen)
                     return
                 with cluster.lock:
-                    cluster.selectors.append(selector)
+                    cluster.listings += 1
                     listed = [each for each in cluster.pods.values() if label(each) in chosen]
                 cluster.answers.wait(5)
                 text = json.dumps({"items": listed, "metadata": {"resourceVersion": "1"}}).encode()
@@ -76,14 +75,14 @@ class Cluster:
                 self.end_headers()
                 self.wfile.write(text)
 
-            def watch(self, chosen: list[str]) -> None:
+            def watch(self, selector: str, chosen: list[str]) -> None:
                 self.close_connection = True
                 changes: queue.SimpleQueue[Any] = queue.SimpleQueue()
                 self.send_response(200)
                 self.send_header("Transfer-Encoding", "chunked")
                 self.end_headers()
                 with cluster.lock:
-                    cluster.open.append(changes)
+                    cluster.open.append((selector, changes))
                 # A client that goes away is noticed at once.
                 gone = threading.Thread(target=lambda: changes.put(self.connection.recv(1) or _END))
                 gone.start()
@@ -92,7 +91,7 @@ class Cluster:
                         line = json.dumps(change).encode() + b"\n"
                         self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
                 with cluster.lock:
-                    cluster.open.remove(changes)
+                    cluster.open.remove((selector, changes))
                 self.connection.shutdown(socket.SHUT_RDWR)
                 gone.join()
 
@@ -108,8 +107,8 @@ class Cluster:
             until(lambda: not streams._WATCHES)
 
 
-def of_job(job: str, rank: int, **fields: Any) -> dict[str, Any]:
-    there = pod(rank, **{"state": RUNNING, **fields})
+def of_job(job: str, rank: int) -> dict[str, Any]:
+    there = runs(rank)
     metadata = there["metadata"]
     metadata["name"] = metadata["name"].replace("mine", job)
     metadata["uid"] = f"{job}-{rank}"
@@ -152,27 +151,13 @@ def wait(api: client.ApiClient, job: str) -> Iterator[Seen]:
         yield seen
 
 
-def test_waits_share_a_watch_and_each_sees_its_own(cluster: Cluster) -> None:
+def test_a_pod_that_is_deleted_is_seen_once_more_and_one_of_another_owner_never(
+    cluster: Cluster,
+) -> None:
     cluster.change("a", 0)
-    cluster.change("stranger", 0)
-    with cluster.served() as api, wait(api, "a") as first:
-        until(lambda: first.lists and cluster.open)
-        assert first.lists == [["a-master-0"]]
-        with wait(api, "b") as second:
-            until(lambda: second.lists and len(cluster.open) == 1)
-            assert cluster.selectors[-1] == f"{LABEL} in (a,b)"
-            cluster.change("b", 0)
-            cluster.change("stranger", 1)
-            cluster.change("a", 1)
-            until(lambda: first.lists[-1] == ["a-master-0", "a-worker-0"])
-        assert second.lists == [[], ["b-master-0"]]
-        cluster.change("a", 2)
-        until(lambda: len(first.lists[-1]) == 3)
-        assert first.errors == second.errors == []
-
-
-def test_a_pod_that_is_deleted_is_seen_once_more(cluster: Cluster) -> None:
-    cluster.change("a", 0)
+    cluster.change("a", 1)
+    [_, foreign] = cluster.pods.values()
+    foreign["metadata"]["ownerReferences"] = [{"kind": "ReplicaSet", "name": "a", "uid": "a"}]
     with cluster.served() as api, wait(api, "a") as seen:
         until(lambda: seen.lists and cluster.open)
         cluster.change("a", 0, "DELETED")
@@ -180,39 +165,24 @@ def test_a_pod_that_is_deleted_is_seen_once_more(cluster: Cluster) -> None:
         assert seen.lists == [["a-master-0"], ["a-master-0"], []]
 
 
-def test_a_pod_of_another_owner_is_not_seen(cluster: Cluster) -> None:
-    cluster.change("a", 0)
-    cluster.change("a", 1)
-    [_, foreign] = cluster.pods.values()
-    foreign["metadata"]["ownerReferences"] = [{"kind": "ReplicaSet", "name": "a", "uid": "a"}]
-    with cluster.served() as api, wait(api, "a") as seen:
-        until(lambda: seen.lists)
-        assert seen.lists == [["a-master-0"]]
-
-
-def test_a_broken_watch_misses_no_change(cluster: Cluster) -> None:
+def test_waits_share_a_watch_that_misses_no_change_when_it_breaks(cluster: Cluster) -> None:
+    cluster.change("stranger", 0)
     with cluster.served() as api, wait(api, "a") as first, wait(api, "b") as second:
-        until(lambda: second.lists and cluster.open)
+
+        def is_shared() -> bool:
+            return [selector for selector, _ in cluster.open] == [f"{LABEL} in (a,b)"]
+
+        until(lambda: second.lists and is_shared())
         cluster.status = 503
         cluster.cut()
         until(lambda: len(first.errors) > 1 and len(second.errors) > 1)
         cluster.change("a", 0)
         cluster.change("b", 0)
         cluster.status = 200
-        until(lambda: first.lists[-1] and second.lists[-1])
-        assert (first.lists[-1], second.lists[-1]) == (["a-master-0"], ["b-master-0"])
-
-
-def test_the_last_wait_ends_the_watch(cluster: Cluster) -> None:
-    before = {*threading.enumerate()}
-    with cluster.served() as api:
-        with wait(api, "a") as first, wait(api, "b") as second:
-            until(lambda: second.lists and cluster.open)
-        until(lambda: not cluster.open and not streams._WATCHES)
-        with wait(api, "a") as again:
-            until(lambda: again.lists and cluster.open)
-        assert first.errors == second.errors == again.errors == []
-    until(lambda: {*threading.enumerate()} <= before)
+        until(lambda: first.lists[-1] and second.lists[-1] and is_shared())
+        cluster.change("a", 1)
+        until(lambda: first.lists[-1] == ["a-master-0", "a-worker-0"])
+        assert second.lists[-1] == ["b-master-0"], "each sees its own"
 
 
 def test_a_wait_does_not_see_a_listing_made_before_it(cluster: Cluster) -> None:
@@ -221,7 +191,7 @@ def test_a_wait_does_not_see_a_listing_made_before_it(cluster: Cluster) -> None:
         until(lambda: first.lists and cluster.open)
         cluster.answers.clear()
         cluster.cut()
-        until(lambda: len(cluster.selectors) == 2)
+        until(lambda: cluster.listings == 2)
         cluster.change("a", 0)
         with wait(api, "a") as second:
             cluster.answers.set()
@@ -230,24 +200,26 @@ def test_a_wait_does_not_see_a_listing_made_before_it(cluster: Cluster) -> None:
         assert [] in first.lists[1:]
 
 
-def test_many_that_come_and_go_at_once_are_all_served(cluster: Cluster) -> None:
+def test_many_that_come_and_go_at_once_are_all_served_and_leave_no_thread(
+    cluster: Cluster,
+) -> None:
     cluster.change("a", 0)
+    before, served = {*threading.enumerate()}, list[str]()
 
     def come_and_go(number: int) -> None:
         for job in ("a", f"b{number}") * 3:
-            with ExitStack() as waits:
-                seen = [waits.enter_context(wait(api, each)) for each in (job, job)]
-                until(lambda: all(each.lists for each in seen))  # noqa: B023 (called here alone)
-                assert [each.lists[0] for each in seen] == [
-                    ["a-master-0"] if job == "a" else []
-                ] * 2
-                done.append(job)
+            with wait(api, job) as one, wait(api, job) as other:
+                until(lambda: one.lists and other.lists)
+                pods = [["a-master-0"] if job == "a" else []]
+                assert one.lists[:1] == other.lists[:1] == pods
+                assert one.errors == other.errors == []
+                served.append(job)
 
-    done: list[str] = []
     with cluster.served() as api:
         threads = [threading.Thread(target=come_and_go, args=(each,)) for each in range(10)]
         for each in threads:
             each.start()
         for each in threads:
             each.join()
-    assert len(done) == 60
+    assert len(served) == 60
+    until(lambda: {*threading.enumerate()} <= before)

@@ -40,14 +40,10 @@ def test_without_a_checkpoint_every_step_is_repeated() -> None:
     assert seen == {"rank": 1, "step": 100, "seconds": 30.0, "repeated_steps": 100}
 
 
-def test_the_others_of_an_elastic_job_go_on() -> None:
-    run = made([steps(0, {100: 10.1, 101: 14}), KILLED])
+def test_only_the_others_of_an_elastic_job_may_go_on_without_the_rank() -> None:
+    run = made([steps(0, {100: 10, 101: 14}), KILLED + steps(1, {101: 10.1})])
     seen = recovery(DRILL, [run], is_elastic=True)
     assert seen == {"rank": 1, "step": 100, "seconds": 4.0, "repeated_steps": 0}
-
-
-def test_a_job_that_does_not_go_on_has_not_recovered() -> None:
-    run = made([steps(0, {100: 10, 101: 10.2}), KILLED + steps(1, {101: 10.1})])
     restarted(run, 1, steps(1, {50: 20, 100: 25}))
     assert recovery(DRILL, [run], is_elastic=False) == {"rank": 1, "step": 100}
 

@@ -14,14 +14,6 @@ from tests.unit.jobs_objects import ended, job, pod, runs
 
 STAMP = "2026-01-01T00:00:01.000000000Z"
 Stood = Callable[..., tuple[list[str], list[str]]]
-
-
-def test_without_a_log_the_message_that_an_init_container_left_is_its_last_words() -> None:
-    tracked = RunState(job("Created"))
-    tracked.see_pods([pod(0, init=ended(1, "the message"))])
-    assert LogEnds(tracked, Run(Path("/nowhere"))).relevant() == ["the message"]
-
-
 _BACKWARD = "/torch/autograd/graph.py"
 _BARRIER = "/torch/distributed/distributed_c10d.py"
 _OWN = "/opt/script/train.py"
@@ -91,19 +83,18 @@ def test_of_several_dumps_the_last_counts_and_of_a_deep_one_the_innermost_frames
     deep = ["Thread 0x01 (most recent call first):"]
     deep += [f'  File "a.py", line {number} in f' for number in range(20)]
     assert stack_frames([*_DUMP, *deep]) == [f"a.py:{number} in f" for number in range(6)]
-
-
-def test_a_log_without_a_dump_has_no_stack_frames() -> None:
     assert stack_frames(["Traceback (most recent call last):", '  File "a.py", line 1']) == []
     assert before_stacks(["a", "b"]) == ["a", "b"]
 
 
 def test_a_container_started_again_shows_its_kept_log(tmp_path: Path) -> None:
     run = Run(tmp_path)
+    tracked = RunState(job("Failed"))
+    last = ended(3, "its message", container="containerd://first")
+    tracked.see_pods([runs(0, last=last, restarts=1)])
+    assert LogEnds(tracked, run).relevant() == ["its message"], "for want of a log"
     for container, text in (("first", "why"), ("0-1", "it begins")):
         run.log(0, container).path.write_text(f"{STAMP} {text}\n")
-    tracked = RunState(job("Failed"))
-    tracked.see_pods([runs(0, last=ended(3, container="containerd://first"), restarts=1)])
     assert LogEnds(tracked, run).relevant() == ["why"]
 
 

@@ -19,8 +19,15 @@ def paces_of(*lines: str, ranks: int = 3) -> Paces:
     return paces
 
 
-def test_the_rank_that_the_others_wait_for_is_named_with_where_its_time_goes() -> None:
-    paces = paces_of(pace(0, 0.01, 0.09, 0.3), pace(2, 0.01, 0.09, 0.3), pace(1, 0.2, 0.1, 0.1))
+FAST, SLOW = [pace(rank, 0.01, 0.09, 0.3) for rank in (0, 2)], pace(1, 0.2, 0.1, 0.1)
+
+
+@pytest.mark.parametrize("lines", [[*FAST, SLOW], [SLOW, *FAST]], ids=["last", "first"])
+def test_the_rank_that_the_others_wait_for_is_named_with_where_its_time_goes(
+    lines: list[str],
+) -> None:
+    """Each rank is judged once all of them have reported."""
+    paces = paces_of(*lines)
     assert str(paces) == "; slower than the others: rank 1"
     assert paces.slow == {
         1: "3.0 times slower than the others, which wait 0.2 s in each step: "
@@ -28,16 +35,10 @@ def test_the_rank_that_the_others_wait_for_is_named_with_where_its_time_goes() -
     }
 
 
-def test_once_all_ranks_have_reported_each_of_them_is_judged() -> None:
-    paces = paces_of(pace(1, 0.2, 0.1, 0.1), pace(0, 0.01, 0.09, 0.3), pace(2, 0.01, 0.09, 0.3))
-    assert paces.now == {1}
-
-
 def test_of_gpus_the_time_for_batches_counts() -> None:
-    parts = {0: 0.01, 1: 0.2, 2: 0.01}
     events = [
         {"event": "pace", "rank": rank, "seconds_in": {"data": data, "rest": 0.3 - data}}
-        for rank, data in parts.items()
+        for rank, data in ((0, 0.01), (1, 0.2), (2, 0.01))
     ]
     assert paces_of(*map(json.dumps, events)).now == {1}
 
@@ -54,7 +55,7 @@ def test_two_ranks_are_compared_with_each_other() -> None:
         # Three times as slow in what takes hardly any time.
         [pace(0, 0.001, 0.001, 0.3), pace(1, 0.005, 0.001, 0.3), pace(2, 0.001, 0.001, 0.3)],
         # One that has not reported yet may be as slow.
-        [pace(0, 0.01, 0.1, 0.3), pace(1, 0.3, 0.1, 0.1)],
+        [FAST[0], SLOW],
         # Lines that a program prints itself.
         ['{"event": "pace"}', '{"event": "pace", "rank": 1, "seconds_in": [1]}', "pace"],
     ],
@@ -65,7 +66,7 @@ def test_what_is_no_straggler_is_not_named(lines: list[str]) -> None:
 
 
 def test_a_rank_that_keeps_up_again_leaves_the_row_and_stays_in_the_result() -> None:
-    paces = paces_of(pace(0, 0.0, 0.1, 0.3), pace(2, 0.0, 0.1, 0.3), pace(1, 0.2, 0.1, 0.1))
+    paces = paces_of(*FAST, SLOW)
     before = dict(paces.slow)
     paces.see(pace(1, 0.0, 0.1, 0.3))
     assert (str(paces), paces.slow) == ("", before)

@@ -1,10 +1,15 @@
-"""A wait that is taken up again, without a cluster."""
+"""A wait keeps every rank's log, shows that of the one that speaks for the run, and ends with it.
+
+Without a cluster: a double stands for the API server.
+"""
 
 import json
 import math
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,43 +19,74 @@ from jobs.api.client import JobApi
 from jobs.api.lines import Line
 from jobs.api.streams import See
 from jobs.model.parts import Checkpoint, OnFailure
+from jobs.observe.feed import Feed
+from jobs.observe.progress import Progress
+from jobs.observe.run_state import RunState
 from jobs.observe.wait import InterruptedWait, Wait
-from jobs.records.archive import INTERRUPTED, Run, entries
+from jobs.records.archive import INTERRUPTED, Archive, Run, entries
 from tests.unit.images.objects import Listener
-from tests.unit.jobs.observe.test_feed import labelled, listed
-from tests.unit.jobs.run.test_lifecycle import Quiet
-from tests.unit.jobs_objects import RUNNING, declared, ended, job, pod, summary
+from tests.unit.jobs_objects import RUNNING, declared, done, ended, job, pod, runs, summary
+from tests.unit.not_none import not_none
 
 
-class Running:
-    """A job whose pods have run for long, and that succeeds once it is watched."""
+@contextmanager
+def listed(objects: Callable[[], list[dict[str, Any]]], see: See) -> Iterator[None]:
+    """Stand in for a watch: pass on what there is now and then, until the block ends."""
+    ended = threading.Event()
 
-    name, namespace = "mine", "slipway-jobs"
+    def watch() -> None:
+        see(objects())
+        while not ended.wait(0.05):
+            see(objects())
 
-    def __init__(self, **reported: Any) -> None:
-        self.reported = reported
-        self.deleted = False
-        self.listed = 0
-        self.seconds = 0.0
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+@dataclass
+class Api:
+    """An API server with a job and its pods; a log that is followed lasts until they are gone."""
+
+    there: list[dict[str, Any]]
+    logs: dict[str, list[str]] = field(default_factory=dict)
+    """The lines of each pod, one a second."""
+    job: dict[str, Any] = field(default_factory=lambda: job("Running"))
+    seconds: float = 0.0
+    deleted: bool = False
+    stopped: list[str] = field(default_factory=list)
+    name: str = "mine"
+    namespace: str = "slipway-jobs"
 
     def pods(self) -> list[dict[str, Any]]:
-        self.listed += 1
-        if self.listed == 1:
-            return [pod(0, state=RUNNING), pod(1, state=RUNNING)]
-        states = [ended(0, summary(rank, **self.reported)) for rank in (0, 1)]
-        return [pod(rank, state=each, phase="Succeeded") for rank, each in enumerate(states)]
+        return self.there
+
+    def get(self, name: str) -> dict[str, Any] | None:
+        return next((each for each in self.there if each["metadata"]["name"] == name), None)
 
     def age(self, _job: dict[str, Any]) -> float:
         return self.seconds
 
     def watch_job(self, see: See, _failed: See) -> AbstractContextManager[None]:
-        return listed(lambda: [job("Succeeded")], see)
+        return listed(lambda: [self.job], see)
 
     def watch_pods(self, see: See, _failed: See) -> AbstractContextManager[None]:
         return listed(self.pods, see)
 
-    def log_lines(self, _pod: str, **_: Any) -> Iterator[list[Line]]:
-        yield from ()
+    def log_lines(
+        self, pod: str, *, since: str | None = None, follow: bool = False, **_: Any
+    ) -> Iterator[list[Line]]:
+        assert not self.deleted, "logs are read before their pods are stopped"
+        yield []
+        texts = enumerate(self.logs.get(pod, ()))
+        lines = [Line(f"2026-01-01T00:00:{at:02}.000000000Z", text) for at, text in texts]
+        yield [each for each in lines if each.stamp[:19] >= (since or "")[:19]]
+        while follow and self.there and not self.stopped:
+            time.sleep(0.01)
 
     def nodes(self, _seconds: float = 0) -> list[dict[str, Any]]:
         return []
@@ -61,179 +97,154 @@ class Running:
     def delete(self) -> None:
         self.deleted = True
 
-
-def test_a_run_that_is_older_than_the_limit_for_its_start_is_waited_for(tmp_path: Path) -> None:
-    api = Running()
-    api.seconds = 400
-    kept = Run(tmp_path)
-    waiting = Wait(cast("JobApi", api), job("Running"), declared(), Quiet(), kept)
-    assert waiting.to_the_end().succeeded
-    assert not api.deleted
+    def patch(self, change: object, name: str) -> None:
+        assert change == {"spec": {"activeDeadlineSeconds": 1}}
+        self.stopped.append(name)
 
 
-def test_a_result_that_cannot_be_held_is_a_warning(tmp_path: Path) -> None:
-    api, row = cast("JobApi", Running(accuracy=math.nan, torch=["2.6"])), Listener()
-    kept = Run(tmp_path)
-    found = Wait(api, job("Running"), declared(), row, kept).to_the_end()
-    assert (found.succeeded, found.accuracy, found.torch) == (True, None, None)
+class Heard(Progress):
+    """The lines that a run's progress is made of."""
+
+    def __init__(self) -> None:
+        super().__init__(world_size=1)
+        self.lines: list[str] = []
+
+    def see(self, line: str) -> None:
+        self.lines.append(line)
+
+
+def feed(api: Api, run: RunState, kept: Run, until: Callable[[], object]) -> None:
+    """Feed a run until something holds, and read the rest of its logs."""
+    with Feed(cast("JobApi", api), run, kept, pytest.fail) as made:
+        deadline = time.monotonic() + 5
+        while not until():
+            assert time.monotonic() < deadline
+            made.process(0.1)
+        made.finish(5)
+        made.process(0.1)
+    api.there.clear()
+
+
+def spoken(api: Api, expected: int, kept: Run, **fields: Any) -> list[str]:
+    """Return what is passed on, having waited for so many lines, and a moment for more."""
+    run = RunState(job("Running", **fields))
+    run.progress = heard = Heard()
+    feed(api, run, kept, lambda: len(heard.lines) >= expected)
+    return heard.lines
+
+
+def texts(kept: Run) -> dict[int, list[str]]:
+    return {log.replica: [each.text for each in log.lines()] for log in kept.logs()}
+
+
+def test_every_ranks_log_is_kept_once_and_rank_0_speaks(tmp_path: Path) -> None:
+    """A wait that is taken up again hears all of it again."""
+    kept, logs = Run(tmp_path), {"mine-master-0": ["a", "b"], "mine-worker-0": ["other"]}
+    assert spoken(Api([runs(0), runs(1)], logs), 2, kept) == ["a", "b"]
+    logs["mine-master-0"] += ["c", "d"]
+    assert spoken(Api([runs(0), runs(1)], logs), 4, kept) == ["a", "b", "c", "d"]
+    assert texts(kept) == {0: ["a", "b", "c", "d"], 1: ["other"]}
+
+
+def test_a_held_rank_is_heard_of_when_a_wait_is_resumed(tmp_path: Path) -> None:
+    exit_ = {"exitCode": 3, "finishedAt": "2026-01-01T00:00:09Z", "message": "{}"}
+    event = {"event": "held", "until": "12:00:00 UTC", "terminated": exit_}
+    for _ in range(2):
+        api = Api([runs(0), runs(1)], {"mine-worker-0": [json.dumps(event)]})
+        api.job["spec"]["env"] = "SLIPWAY_HOLD"
+        run = RunState(api.job)
+        feed(api, run, Run(tmp_path), lambda: run.held)  # noqa: B023 (called here alone)
+        assert [*run.held] == [1]
+
+
+def test_of_an_elastic_job_whose_first_worker_is_lost_the_next_one_speaks(tmp_path: Path) -> None:
+    gone = pod(0, state=ended(137, container="containerd://gone"), master=False)
+    api = Api([gone, pod(1, state=RUNNING, master=False)])
+    api.logs = {"mine-worker-0": ["of 0"], "mine-worker-1": ["of 1"]}
+    assert spoken(api, 1, Run(tmp_path), elastic=True, workers=2) == ["of 1"]
+    assert texts(Run(tmp_path))[0] == ["of 0"]
+
+
+def test_pods_of_another_run_are_not_listened_to(tmp_path: Path) -> None:
+    kept, foreign = Archive(tmp_path).run("mine-1"), runs(0)
+    foreign["metadata"]["labels"]["slipway.dev/run"] = "mine-2"
+    api = Api([runs(1), foreign], {"mine-master-0": ["foreign"], "mine-worker-0": ["own"]})
+    feed(api, RunState(job("Running")), kept, lambda: texts(kept))
+    assert texts(kept) == {1: ["own"]}
+
+
+def wait(api: Api, row: Listener, kept: Path, **fields: Any) -> Wait:
+    return Wait(cast("JobApi", api), job("Running"), declared(**fields), row, Run(kept))
+
+
+def test_what_was_seen_of_a_run_is_shown_and_kept_with_its_end(tmp_path: Path) -> None:
+    """It is older than the limit for its start, and its result has values that none can hold."""
+    api, row = Api([done(0, accuracy=math.nan, torch=["2.6"]), done(1)]), Listener()
+    api.job, api.seconds = job("Succeeded"), 400
+    event = '{"event": "warning", "warning": "not copied: \'noread\'"}'
+    api.logs["mine-master-0"] = [event]
+    found = wait(api, row, tmp_path, debug=1).to_the_end()
+    assert (found.succeeded, found.accuracy, found.torch, api.deleted) == (True, None, None, False)
+    assert "not copied: 'noread'" in row.lines
+    assert "rank 1 is waiting for a debugger: `make debug JOB=mine`" in row.lines
     [warning] = [each for each in row.lines if "the result omits" in each]
     assert 'torch is ["2.6"]' in warning
     assert "accuracy is NaN" in warning
-
-
-def test_what_was_seen_of_a_run_is_kept_with_its_end(tmp_path: Path) -> None:
-    kept = Run(tmp_path)
-    api = cast("JobApi", Running())
-    Wait(api, job("Running"), declared(), Quiet(), kept).to_the_end()
-    found = [(entry["kind"], entry["about"]) for entry in entries(kept.timeline)]
-    assert ("condition", "PyTorchJob mine") in found
-    assert ("container", "rank 1 (mine-worker-0)") in found
-    assert found[-1] == ("end", "Succeeded")
-
-
-class Warned(Running):
-    """A job whose rank 0 reports that a file of its outputs is not copied."""
-
-    def log_lines(self, _pod: str, **_: Any) -> Iterator[list[Line]]:
-        event = '{"event": "warning", "warning": "not copied: \'noread\'"}'
-        yield [Line("2026-01-01T00:00:01.000000000Z", event)]
-
-    def get(self, pod: str) -> dict[str, Any]:
-        return next(each for each in self.pods() if each["metadata"]["name"] == pod)
-
-
-def test_what_the_image_warns_of_is_shown_with_the_success(tmp_path: Path) -> None:
-    api, row = cast("JobApi", Warned()), Listener()
-    kept = Run(tmp_path)
-    assert Wait(api, job("Running"), declared(), row, kept).to_the_end().succeeded
-    assert "not copied: 'noread'" in row.lines
-
-
-class Outlasted(Running):
-    """A job whose ranks end while a container that a webhook added to their pods does not."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.read: list[str] = []
-
-    def pods(self) -> list[dict[str, Any]]:
-        pods = [pod(rank, state=ended(0, summary(rank))) for rank in (0, 1)]
-        for each in pods:
-            statuses = each["status"]["containerStatuses"]
-            statuses.append({"name": "proxy", "image": "proxy:1", "state": RUNNING})
-        return pods
-
-    def watch_job(self, see: See, _failed: See) -> AbstractContextManager[None]:
-        return listed(lambda: [job("Running")], see)
-
-    def log_lines(self, _pod: str, **_: Any) -> Iterator[list[Line]]:
-        assert not self.deleted, "its logs are read before its pods are stopped"
-        self.read.append(_pod)
-        yield from ()
+    kept = [(entry["kind"], entry["about"]) for entry in entries(Run(tmp_path).timeline)]
+    assert ("condition", "PyTorchJob mine") in kept
+    assert ("container", "rank 1 (mine-worker-0)") in kept
+    assert kept[-1] == ("end", "Succeeded")
 
 
 def test_pods_that_another_container_keeps_are_read_and_stopped(tmp_path: Path) -> None:
-    api, row = Outlasted(), Listener()
-    kept = Run(tmp_path)
-    waiting = Wait(cast("JobApi", api), job("Running"), declared(), row, kept)
-    result = waiting.to_the_end()
+    """Ranks end, and a container that a webhook added to their pods does not."""
+    api, row = Api([pod(rank, state=ended(0, summary(rank))) for rank in (0, 1)]), Listener()
+    for each in api.there:
+        proxy = {"name": "proxy", "image": "proxy:1", "state": RUNNING}
+        each["status"]["containerStatuses"].append(proxy)
+    api.logs["mine-master-0"] = ["its log"]
+    result = wait(api, row, tmp_path).to_the_end()
     assert (result.state, result.accuracy) == ("Succeeded", 0.97)
     assert "proxy" in str(result.reason)
     assert any("container proxy was still running in 2 pods" in each for each in row.lines)
     assert api.deleted
-    assert api.read
-
-
-class Held(Running):
-    """A job whose rank 1 is held, while the others go on."""
-
-    def __init__(self, *conditions: str) -> None:
-        super().__init__()
-        self.conditions = conditions
-        self.stopped: list[tuple[str, object]] = []
-
-    def pods(self) -> list[dict[str, Any]]:
-        return [labelled(pod(rank, state=RUNNING)) for rank in range(3)]
-
-    def watch_job(self, see: See, _failed: See) -> AbstractContextManager[None]:
-        return listed(lambda: [of_held(*self.conditions)], see)
-
-    def log_lines(self, _pod: str, **_: Any) -> Iterator[list[Line]]:
-        if _pod == "mine-worker-0":
-            message = json.dumps({"rank": 1, "error": "ValueError: bad"})
-            ended = {"exitCode": 3, "finishedAt": "2026-01-01T00:00:21Z", "message": message}
-            event = {"event": "held", "until": "12:00:00 UTC", "terminated": ended}
-            yield [Line("2026-01-01T00:00:22.000000000Z", json.dumps(event))]
-        while not self.stopped:  # as a log that is followed
-            time.sleep(0.01)
-
-    def get(self, name: str) -> dict[str, Any]:
-        return next(each for each in self.pods() if each["metadata"]["name"] == name)
-
-    def patch(self, change: object, name: str) -> None:
-        self.stopped.append((name, change))
-
-
-def of_held(*conditions: str) -> dict[str, Any]:
-    of = job(*conditions, workers=2)
-    of["spec"]["env"], of["metadata"]["labels"] = "SLIPWAY_HOLD", {"slipway.dev/run": "mine-1"}
-    return of
+    assert texts(Run(tmp_path))[0] == ["its log"]
 
 
 @pytest.mark.parametrize("condition", ["Running", "Failed"])
-def test_only_ranks_that_are_not_held_are_stopped(condition: str, tmp_path: Path) -> None:
-    stop = {"spec": {"activeDeadlineSeconds": 1}}
-    api = Held(condition)
-    wait = Wait(
-        cast("JobApi", api),
-        of_held("Running"),
-        declared(on_failure=OnFailure(hold=60)),
-        Quiet(),
-        Run(tmp_path),
-    )
-    result = wait.to_the_end()
+def test_a_rank_that_is_held_stays_and_the_others_are_stopped(
+    condition: str, tmp_path: Path
+) -> None:
+    exit_ = {"exitCode": 3, "finishedAt": "2026-01-01T00:00:21Z", "message": '{"error": "bad"}'}
+    event = {"event": "held", "until": "12:00:00 UTC", "terminated": exit_}
+    api = Api([runs(0), runs(1), runs(2)], {"mine-worker-0": [json.dumps(event)]})
+    begun, api.job = job("Running", workers=2), job(condition, workers=2)
+    begun["spec"]["env"] = api.job["spec"]["env"] = "SLIPWAY_HOLD"
+    own = declared(on_failure=OnFailure(hold=60))
+    result = Wait(cast("JobApi", api), begun, own, Listener(), Run(tmp_path)).to_the_end()
     assert (result.state, result.exit_codes) == ("Failed", {"1": 3})
-    assert result.reason == "rank 1 (mine-worker-0) exited with code 3: ValueError: bad"
-    assert result.failure is not None
-    assert (result.failure.rank, result.failure.exit_code) == (1, 3)
+    assert result.reason == "rank 1 (mine-worker-0) exited with code 3: bad"
+    failure = not_none(result.failure)
     way = "inspect its pod with `make shell JOB=mine RANK=1` until 12:00:00 UTC, "
-    assert str(result.failure.advice).startswith(way)
-    assert result.failure.log == [], "without the launcher's own line"
-    assert api.stopped == [("mine-master-0", stop), ("mine-worker-1", stop)]
+    assert str(failure.advice).startswith(way)
+    assert failure.log == [], "without the launcher's own line"
+    assert api.stopped == ["mine-master-0", "mine-worker-1"]
     assert not api.deleted
 
 
-def test_a_rank_that_waits_for_a_debugger_shows_the_command(tmp_path: Path) -> None:
-    row = Listener()
-    own = declared(debug=1)
-    assert Wait(cast("JobApi", Running()), job(), own, row, Run(tmp_path)).to_the_end().succeeded
-    assert "rank 1 is waiting for a debugger: `make debug JOB=mine`" in row.lines
-
-
-class GoingOn(Running):
-    """A job that runs on."""
-
-    def pods(self) -> list[dict[str, Any]]:
-        return [pod(rank, state=RUNNING) for rank in (0, 1)]
-
-    def watch_job(self, see: See, _failed: See) -> AbstractContextManager[None]:
-        return listed(lambda: [job("Running")], see)
-
-
 @pytest.mark.parametrize(
-    ("resumes", "begins"),
-    [(False, "the beginning"), (True, "its newest checkpoint, if it has one")],
+    ("checkpoint", "begins"),
+    [(None, "the beginning"), (Checkpoint(), "its newest checkpoint, if it has one")],
 )
-def test_ctrl_cs_effect_is_printed_and_kept(resumes: bool, begins: str, tmp_path: Path) -> None:
-    api, row = GoingOn(), Listener()
+def test_ctrl_cs_effect_is_printed_and_kept(
+    checkpoint: Checkpoint | None, begins: str, tmp_path: Path
+) -> None:
+    api, row = Api([runs(0), runs(1)]), Listener()
     row.cancelled.set()
-    own = declared(on_cancel="delete", checkpoint=Checkpoint() if resumes else None)
-    kept = Run(tmp_path)
-    wait = Wait(cast("JobApi", api), job(), own, row, kept)
     with pytest.raises(InterruptedWait) as said:
-        wait.to_the_end()
+        wait(api, row, tmp_path, on_cancel="delete", checkpoint=checkpoint).to_the_end()
     then = f"it, as `onCancel` requests; the next `make up` trains from {begins}"
     assert str(said.value).endswith(f"mine and deleted {then}")
     assert api.deleted
-    ended = entries(kept.timeline)[-1]
+    ended = entries(Run(tmp_path).timeline)[-1]
     assert (ended["about"], ended["text"]) == (INTERRUPTED, f"Ctrl-C deleted {then}")

@@ -2,13 +2,15 @@
 
 import json
 import stat
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jobs.records import archive, history
 from jobs.records.archive import Archive
-from jobs.records.history import History, Record, epochs
+from jobs.records.history import History, Record, epochs, provenance, revision
 from tests.unit.archived_run import COMMIT, event, line, made, rank_log, remembered
 
 FIRST, SECOND = "mine-20260101-000000-aaaa", "mine-20260102-000000-bbbb"
@@ -22,7 +24,7 @@ def mine() -> Archive:
 def test_a_record_outlives_the_logs_of_its_run_and_the_job() -> None:
     """The history of runs stays until `make down`."""
     made([rank_log(0), rank_log(1)])
-    remembered(FIRST, SUCCEEDED)
+    assert stat.S_IMODE(remembered(FIRST, SUCCEEDED).stat().st_mode) == 0o600
     mine().remove()
     assert mine().runs() == []
     assert archive.jobs("dev") == []
@@ -30,10 +32,6 @@ def test_a_record_outlives_the_logs_of_its_run_and_the_job() -> None:
     assert record.provenance["revision"] == COMMIT
     assert record.result == SUCCEEDED
     assert [each["accuracy"] for each in record.epochs] == [0.91, 0.92]
-
-
-def test_only_its_owner_can_read_it() -> None:
-    assert stat.S_IMODE(remembered(FIRST, None).stat().st_mode) == 0o600
 
 
 def test_records_are_ordered_and_the_oldest_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,22 +70,10 @@ def test_an_epoch_is_what_all_ranks_reported_of_it() -> None:
 
 def test_an_epoch_that_was_trained_again_counts_once() -> None:
     again = event(20, "epoch", 0, epoch=2, loss=0.1, samples_per_second=10.0)
-    _, second = epochs(made([rank_log(0) + again]))
+    odd = json.dumps({"event": "epoch", "rank": 0, "epoch": 3, "loss": 0.5, "time": "never"})
+    _, second, third = epochs(made([rank_log(0) + again + line(30, odd)]))
     assert (second["loss"], second["samples_per_second"]) == (0.1, 10.0)
-
-
-@pytest.mark.parametrize("time", ["never", "2026-01-01T00:00:09", None])
-def test_times_that_are_none_leave_out_when_an_epoch_ended(time: str | None) -> None:
-    odd = json.dumps({"event": "epoch", "rank": 0, "epoch": 1, "loss": 0.5, "time": time})
-    [found] = epochs(made([event(0, "started", 0) + line(1, odd)]))
-    assert found == {"epoch": 1, "loss": 0.5}
-
-
-def test_a_result_is_remembered_whatever_its_programs_printed() -> None:
-    made([event(0, "epoch", 0, epoch=1, loss=10**400)])
-    remembered(FIRST, SUCCEEDED)
-    [record] = History(mine()).records()
-    assert (record.result, record.epochs) == (SUCCEEDED, [{"epoch": 1, "loss": float("inf")}])
+    assert third == {"epoch": 3, "loss": 0.5}, "without a time it has no end"
 
 
 def test_a_long_result_is_read_whole() -> None:
@@ -110,3 +96,71 @@ def test_of_a_damaged_record_what_is_right_is_left() -> None:
 
 def test_logs_that_take_too_long_to_read_leave_no_epochs() -> None:
     assert epochs(made([rank_log(0)]), limit_seconds=-1) == []
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SLIPWAY_PROJECT", str(tmp_path))
+    return tmp_path
+
+
+def git(repository: Path, *arguments: str) -> str:
+    identity = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+    command = ["git", *identity, *arguments]
+    done = subprocess.run(command, cwd=repository, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def inputs(**declared: Any) -> dict[str, Any]:
+    return {"job": declared, "image": "example.org/mine@sha256:1"}
+
+
+def test_a_clean_commit_is_the_revision_and_a_change_makes_it_dirty(repository: Path) -> None:
+    git(repository, "init", "--quiet")
+    (repository / "train.py").write_text("1\n")
+    git(repository, "add", ".")
+    git(repository, "commit", "--quiet", "--message", "one")
+    commit = git(repository, "rev-parse", "HEAD")
+    assert revision(repository) == commit
+    for changed in ("train.py", "in_no_commit.py"):
+        git(repository, "checkout", "--quiet", ".")
+        (repository / changed).write_text("2\n")
+        assert revision(repository) == f"{commit}-dirty"
+
+
+def test_no_commit_is_no_revision(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert revision(repository) is None
+    git(repository, "init", "--quiet")
+    assert revision(repository) is None
+    monkeypatch.setenv("PATH", "")
+    assert "revision" not in provenance(inputs())
+
+
+@pytest.mark.usefixtures("repository")
+def test_image_data_and_settings_are_those_of_the_inputs() -> None:
+    """A script's content is known by its ConfigMap."""
+    data = {"url": "https://example.org/d.tar", "sha256": "ab"}
+    assert provenance(inputs(data=data, epochs=2)) == {
+        "image": "example.org/mine@sha256:1",
+        "data": data,
+        "settings": {"data": data, "epochs": 2},
+    }
+    assert "data" not in provenance(inputs(epochs=2))
+    assert provenance({**inputs(), "script": {"name": "mine-ab12"}})["files"] == ["mine-ab12"]
+
+
+def test_the_revision_of_a_script_is_that_of_its_own_directory(
+    repository: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    git(repository, "init", "--quiet")
+    git(repository, "commit", "--quiet", "--allow-empty", "--message", "of the checkout")
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    script = elsewhere / "train.py"
+    script.write_text("1\n")
+    assert "revision" not in provenance(inputs(script=str(script)))
+    git(elsewhere, "init", "--quiet")
+    git(elsewhere, "add", ".")
+    git(elsewhere, "commit", "--quiet", "--message", "of the script")
+    commit = git(elsewhere, "rev-parse", "HEAD")
+    assert provenance(inputs(script=str(script)))["revision"] == commit
+    assert provenance(inputs(script=str(elsewhere)))["revision"] == commit

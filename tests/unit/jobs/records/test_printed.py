@@ -36,17 +36,12 @@ def suggested(text: str, name: str) -> str:
 @pytest.mark.parametrize(
     ("name", "printed", "shown"),
     [
-        (
-            "accuracy",
-            "a: accuracy=0.9",
-            "accuracy=0.9: add `metrics: {accuracy: 'accuracy=([0-9.]+)'}`",
-        ),
+        ("f1", "a: f1=0.9", "f1=0.9: add `metrics: {f1: 'f1=([0-9.]+)'}`"),
         ("accuracy", "INFO eval:\tTest Accuracy:  97.5%", "Test Accuracy:  97.5"),
         ("accuracy", "step 3 acc 0.5", "acc 0.5"),
         ("val_loss", "iter 5 train loss 2.1 val loss 1.3", "val loss 1.3"),
         ("val_loss", "\r8/9 [9.1it/s, loss=0.5]\r9/9 [9.1it/s, loss=0.25]", "loss=0.25"),
         ("loss", '{"loss": -1.5e-3, "lr": 0.1}', 'loss": -1.5e-3'),
-        ("f1", "{'f1': 0.97}", "f1': 0.97"),
         ("perplexity", "loss=0.5", ""),
     ],
 )

@@ -85,7 +85,6 @@ def test_a_long_run_does_not_fill_the_disk(file: Path, monkeypatch: pytest.Monke
 
 def test_a_disk_that_takes_nothing_fails_nothing() -> None:
     written = Timeline(Path("/proc/nowhere/timeline.jsonl"))
-    written.add(entries_of_run(run(("Created", "True", DONE))))
     written.add(entries_of_end(End("Succeeded", ""), DONE, []))
     assert entries(written.file) == []
 

@@ -1,7 +1,6 @@
 """A directory and a URL are kept alike while a program writes: what it keeps, and checkpoints."""
 
 import json
-import time
 from pathlib import Path
 
 import fsspec
@@ -76,15 +75,6 @@ def test_what_was_fetched_is_not_copied_again_and_what_was_never_copied_is(copie
     assert again.unchanged() == {"step-1.pt"}
     again.copy(settled_seconds=0)
     assert copied.files() == {"step-1.pt": "one", "step-2.pt": "two"}
-
-
-def test_changes_are_copied_for_as_long_as_the_program_runs(copied: Copied) -> None:
-    copied.write("a")
-    with copied.mirror.following(0.05):
-        until = time.monotonic() + 10
-        while not copied.files() and time.monotonic() < until:
-            time.sleep(0.05)
-        assert copied.files() == {"a": "x"}
 
 
 def test_a_store_that_does_not_answer_is_tried_again_and_warned_of_once(

@@ -43,15 +43,6 @@ def test_a_worker_without_a_share_gets_a_stand_in_that_does_not_count() -> None:
     assert ours.ledger.audit()["counted_once"] == 10
 
 
-def test_after_a_step_that_failed_the_batch_in_hand_is_still_this_workers() -> None:
-    service = _service()
-    service.enter(0, 2)
-    batch = next(iter(service))
-    service.enter(0, 1)
-    assert service.in_hand
-    assert service.share() == batch
-
-
 def test_a_worker_that_was_behind_drops_its_batch_and_gets_the_next() -> None:
     ours, theirs = _service(size=50), _service(size=50)
     for rank, service in enumerate((ours, theirs)):
@@ -66,19 +57,21 @@ def test_a_worker_that_was_behind_drops_its_batch_and_gets_the_next() -> None:
 
 
 def test_a_lost_workers_share_is_the_next_of_those_who_are_left() -> None:
+    """And the batch that they have in hand stays theirs."""
     service = _service(size=50)
     service.enter(0, 3)
     service.made_step()
     assert service.planned == 20
     service.enter(1, 2)
     assert service.share() == list(range(40, 50))
+    batch = next(iter(service))
+    service.enter(0, 1)
+    assert service.in_hand
+    assert service.share() == batch
 
 
-def test_workers_with_other_arguments_are_refused() -> None:
+def test_workers_with_other_or_wrong_arguments_are_refused() -> None:
     with pytest.raises(RuntimeError, match=r"digits.*size=30.*size=25.*same arguments"):
         _service(size=30).take(_service().ledger.dump())
-
-
-def test_all_wrong_numbers_are_named_at_once() -> None:
     with pytest.raises(ValueError, match=r"digits: batch_size=0, num_epochs=-1 not allowed"):
         RecordIndexService(0, 10, -1, dataset_name="digits")

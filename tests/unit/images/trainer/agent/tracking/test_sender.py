@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -96,17 +95,6 @@ def test_all_events_arrive_in_their_order_and_the_address_is_known(started: Star
     assert sender.spool.with_suffix(".address").read_text() == "http://here/#/1"
 
 
-def test_what_comes_while_it_sends_arrives_too(started: Started) -> None:
-    sender, sink = started(Kept())
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(sender.work)
-        for step in range(50):
-            emit(sender, step)
-        sender.conclude(3, {})
-    assert [point.step for point in sink.points] == list(range(50))
-    assert (sink.ended, sink.tags["state"]) == (False, "Failed")
-
-
 def test_a_server_that_does_not_answer_for_a_while_loses_nothing(started: Started) -> None:
     away = [ConnectionError("away")] * 3
     sender, sink = started(
@@ -145,18 +133,17 @@ def test_large_files_stay_refused_count(started: Started, monkeypatch: pytest.Mo
         assert (sink.files, sender.lost()) == ({} if lost else files, lost)
 
 
-def test_other_pods_send_their_metrics_alone(started: Started) -> None:
+def test_other_pods_send_their_metrics_alone_and_who_ends_as_rank_0_ends_the_run(
+    started: Started,
+) -> None:
+    """The latter of an elastic job."""
     sender, sink = started(Kept(), rank=1, settings={"workers": 1})
     (sender.run.outputs / "model.pt").write_bytes(b"w")
     emit(sender, 7)
     work(sender, metrics={"final": 1})
     assert [point.name for point in sink.points] == ["a"]
     assert (sink.params, sink.tags, sink.files, sink.ended) == ({}, {}, {}, None)
-
-
-def test_of_an_elastic_job_the_worker_that_ends_as_rank_0_ends_the_run(started: Started) -> None:
     sender, sink = started(Kept(), rank=2)
-    (sender.run.outputs / "model.pt").write_bytes(b"w")
     work(sender, rank=0)
     assert (sink.files, sink.ended) == ({"model.pt": b"w"}, True)
 
@@ -168,9 +155,10 @@ def test_lines_that_are_cut_or_no_events_are_passed_over(started: Started) -> No
     emit(sender, 5)
     with sender.spool.open("a") as file:
         file.write('{"event": "metr')
-    work(sender)
+    work(sender, 3)
     assert [point.step for point in sink.points] == [5]
     assert sender.lost() == "1 events"
+    assert (sink.ended, sink.tags["state"]) == (False, "Failed")
 
 
 @pytest.mark.parametrize("is_declared", [False, True])

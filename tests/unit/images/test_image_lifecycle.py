@@ -159,9 +159,7 @@ class TestEitherImage:
     def test_files_that_change_during_a_run_are_noticed(self, stack: Stack, context: Path) -> None:
         inputs = stack.inputs()
         (context / "train.py").write_text("new")
-        with pytest.raises(
-            RuntimeError, match="changed during this run; run the same command again"
-        ):
+        with pytest.raises(RuntimeError, match="changed during this run; run the same command"):
             stack.of.create(inputs, Listener())
 
 
@@ -192,10 +190,6 @@ def test_the_trainers_image_is_built_before(
     assert len(machine.built) == 2
     with pytest.raises(RuntimeError, match="changed during this run; run the same command again"):
         of.create(_inputs(of, context, trainer="localhost/slipway-trainer:0"), Listener())
-
-
-def test_nothing_is_known_before_the_trainers_image_is(context: Path) -> None:
-    of = JobImageHandler()
     inputs = {**_inputs(of, context), "trainer": UNKNOWN}
     assert of.preview(None, inputs, inputs, Listener()) == dict.fromkeys(of.outputs, UNKNOWN)
 
@@ -256,10 +250,9 @@ def test_what_a_resource_stands_for_is_the_image_that_was_declared(spec: ImageSp
     assert ImageSpec.from_inputs(spec.inputs) == spec
 
 
-@pytest.fixture
-def _cache(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine on which a build leaves an archive, and removes those that no stack has."""
-
+def test_an_image_that_no_stack_has_leaves_the_cache(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     def build(spec: BuildSpec) -> Path:
         spec.archive.parent.mkdir(parents=True, exist_ok=True)
         spec.archive.touch()
@@ -268,10 +261,6 @@ def _cache(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
         return Path(spec.reference)
 
     monkeypatch.setattr(machine, "build", build)
-
-
-@pytest.mark.usefixtures("_cache")
-def test_an_image_that_no_stack_has_leaves_the_cache(tmp_path: Path) -> None:
     listed = tmp_path / "needs.txt"
 
     def inputs() -> Properties:

@@ -13,12 +13,18 @@ def test_the_newest_that_can_be_had_is_the_default() -> None:
     assert trainer("2.15", gpus=True) is TRAINER_CUDA
 
 
-def test_another_version_is_another_image_beside_the_default() -> None:
+def test_another_version_is_another_image_which_is_known_by_its_name() -> None:
     other = trainer("2.6")
     assert other.name == "slipway-trainer-2.6"
     assert other.content_hash != TRAINER.content_hash
-    assert trainer_of(f"localhost/{other.name}:1") == other
-    assert trainer_of("localhost/slipway-trainer-cuda-2.10:1") == trainer("2.10", gpus=True)
+    for name, known in (
+        (f"localhost/{other.name}:1", other),
+        ("localhost/slipway-trainer-cuda-2.10:1", trainer("2.10", gpus=True)),
+        ("localhost/slipway-trainer-cifar:1", TRAINER_CIFAR),
+        ("localhost/slipway-trainer:2", TRAINER),
+        ("example.org/slipway-trainer:2", None),
+    ):
+        assert trainer_of(name) == known
 
 
 @pytest.mark.parametrize(

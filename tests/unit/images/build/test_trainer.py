@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from images.build import trainer
-from images.build.trainer import TRAINER, TRAINER_CIFAR, TRAINER_CUDA, ImageSpec, trainer_of
-from images.datasets.dataset import NotAvailable, Source
+from images.build.trainer import ImageSpec
+from images.datasets.dataset import Source
 from tests.unit.images.objects import Listener, dataset, unreachable, writing
 
 _STAND_IN = dataset("stand-in", b"another", Source("a package", writing({"file": b"another"})))
@@ -48,9 +48,7 @@ def _relink(context: Path) -> None:
 @pytest.mark.parametrize(
     ("is_content", "change"),
     [
-        (True, _write("Dockerfile", "FROM scratch\nUSER 1\n")),
         (True, _write("code/train.py", "print(1)\n")),
-        (True, _write("code/more.py", "")),
         (True, lambda context: (context / "code/train.py").rename(context / "code/main.py")),
         (True, lambda context: (context / "code/train.py").chmod(0o755)),
         (True, _relink),
@@ -82,15 +80,8 @@ def test_the_name_is_open_until_it_is_known_which_data_set_is_in_it(context: Pat
     assert spec.content_hash == asked
     _REAL.directory.mkdir(parents=True)
     assert spec.reference != with_stand_in
-
-
-def test_a_settled_image_downloads_nothing(context: Path) -> None:
     gone = dataset("gone", b"gone", Source("a package", unreachable))
-    spec = ImageSpec("image", context, {"data": replace(_REAL, stand_in=gone)})
-    with pytest.raises(NotAvailable):
-        spec.settle(Listener())
-    _REAL.directory.mkdir(parents=True)
-    spec.settle(Listener())
+    ImageSpec("image", context, {"data": replace(_REAL, stand_in=gone)}).settle(Listener())
 
 
 def test_of_two_images_out_of_one_directory_each_has_its_own_files(context: Path) -> None:
@@ -110,13 +101,6 @@ def test_of_two_images_out_of_one_directory_each_has_its_own_files(context: Path
     assert last[1] == after[1]
     (context / "requirements.lock").write_text("a==1\n")
     assert all(each not in last for each in hashes()), "both have it"
-
-
-def test_a_trainers_image_is_known_by_its_name_whatever_its_content() -> None:
-    assert trainer_of("localhost/slipway-trainer-cuda:1") is TRAINER_CUDA
-    assert trainer_of("localhost/slipway-trainer-cifar:1") is TRAINER_CIFAR
-    assert trainer_of("localhost/slipway-trainer:2") is TRAINER
-    assert trainer_of("example.org/slipway-trainer:2") is None
 
 
 def test_what_a_narrow_umask_made_is_readable_by_the_images_user(tmp_path: Path) -> None:

@@ -2,13 +2,16 @@
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from images.datasets.dataset import Dataset, NotAvailable, Source, kept
+from images.datasets.dataset import Dataset, NotAvailable, Source, download, kept
+from tests.doubles.serving import in_background
 from tests.unit.images.objects import Listener, dataset, unreachable, writing
 
 
@@ -58,6 +61,8 @@ def test_a_damaged_file_is_found_by_its_checksum(algorithm: str, tmp_path: Path)
     assert wanted.problem(tmp_path) is None
     (tmp_path / "file").write_bytes(b"contents")
     assert checksum.partition(":")[2] in str(wanted.problem(tmp_path))
+    prints = {Dataset(name, ("a", name), {}, (), "").fingerprint for name in ("one", "two")}
+    assert len({*prints, Dataset("one", ("a",), {}, (), "").fingerprint}) == 3
 
 
 def test_an_image_says_what_its_data_are(listener: Listener, tmp_path: Path) -> None:
@@ -69,11 +74,6 @@ def test_an_image_says_what_its_data_are(listener: Listener, tmp_path: Path) -> 
         "classes": ["a", "b"],
         "md5": {"file": hashlib.md5(b"another", usedforsecurity=False).hexdigest()},
     }
-
-
-def test_the_name_and_the_classes_are_part_of_the_content() -> None:
-    kinds = product(("one", "two"), (("a",), ("a", "b")))
-    assert len({Dataset(name, classes, {}, (), "").fingerprint for name, classes in kinds}) == 4
 
 
 def test_the_stand_in_is_announced_where_the_real_one_is_missing(listener: Listener) -> None:
@@ -112,3 +112,28 @@ def test_when_none_can_be_had_all_reasons_are_given(listener: Listener) -> None:
         replace(REAL, stand_in=other).provide(listener)
     for expected in ("data set real could not", "data set other could not", REAL.advice):
         assert expected in str(error.value)
+
+
+@pytest.fixture
+def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    (tmp_path / "file").write_bytes(b"pictures" * 1000)
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    with in_background(server):
+        yield f"http://127.0.0.1:{server.server_port}"
+
+
+def test_a_download_is_complete_or_the_reason_is_reported(
+    address: str, listener: Listener, tmp_path: Path
+) -> None:
+    new = tmp_path / "new" / "file"
+    download(f"{address}/file", new, listener)
+    assert new.read_bytes() == b"pictures" * 1000
+    nobody = "http://127.0.0.1:9/file"
+    for url, reason in ((f"{address}/nothing", "404"), (nobody, f"{nobody}: .*[Rr]efused")):
+        with pytest.raises(NotAvailable, match=reason):
+            download(url, new, listener)
+    listener.cancelled.set()
+    with pytest.raises(InterruptedError):
+        download(f"{address}/file", new, listener)

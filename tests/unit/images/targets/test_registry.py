@@ -6,15 +6,12 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from unittest.mock import MagicMock, Mock
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from core import files
-from core.http import is_loopback
 from core.toolchain import ToolMissing
-from images.build import engines, runner
+from images.build import engines
 from images.targets.registry import Registry
 from images.targets.registry_login import Login, config, host
 from images.targets.target import TargetError
@@ -125,14 +122,6 @@ def test_a_login_is_never_sent_where_it_could_be_read(tmp_path: Path) -> None:
         target.digest(f"{target.server}/a:1")
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [("localhost:5000", True), ("[::1]:5000", True), ("localhost.example.org", False)],
-)
-def test_loopback_is_this_machine_alone(name: str, expected: bool) -> None:
-    assert is_loopback(name) is expected
-
-
 def test_the_login_that_a_killed_push_left_goes_with_the_next_push(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,22 +139,3 @@ def test_the_login_that_a_killed_push_left_goes_with_the_next_push(
     with pytest.raises(ToolMissing):
         Registry("example.org").load(tmp_path / "a.tar", "a:1", Listener())
     assert not (images / "work").exists()
-
-
-@pytest.mark.parametrize("engine", ["docker", "buildah"])
-def test_a_push_waits_for_as_long_as_another_may_take(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    made, run, locked = engines.Engine(engine, (engine,)), Mock(), MagicMock()
-    monkeypatch.setattr(engines, "choose", lambda *_: made)
-    monkeypatch.setattr(engines.Engine, "load", lambda *_: ("load",))
-    monkeypatch.setattr("images.targets.registry.answer", lambda *_: None)
-    monkeypatch.setattr(Registry, "_config", lambda _self, work: work / "config.json")
-    monkeypatch.setattr(runner.Runner, "run", run)
-    monkeypatch.setattr(files, "locked", locked)
-    (tmp_path / "slipway" / "images").mkdir(parents=True)
-    Registry("example.org").load(tmp_path / "a.tar", "a:1", Listener())
-    takes = [[*call.args, runner.LIMIT][2] for call in run.call_args_list]
-    assert max(takes) == runner.PUSH_LIMIT
-    assert locked.call_args.kwargs["limit"] >= sum(takes)

@@ -81,16 +81,6 @@ def test_what_is_no_file_or_has_an_odd_name_is_left_out_and_named(
         assert f"'{odd}'" in warning["warning"]
 
 
-def test_without_a_file_nothing_is_copied(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "outputs/empty").mkdir(parents=True)
-    os.mkfifo(tmp_path / "outputs/pipe")
-    assert artifacts.sync(tmp_path / "outputs", f"file://{tmp_path}/run", _EVENTS) == {}
-    assert not (tmp_path / "run").exists()
-    assert "'pipe'" in capsys.readouterr().out
-
-
 _NAMES = st.binary(min_size=1, max_size=12).filter(lambda name: not {0, 47} & {*name})
 
 
@@ -137,31 +127,6 @@ def test_a_store_that_does_not_answer_is_given_up(
 
 WELL, WORKER_FAILED, FAILED = (True, True), (True, False), (False, False)
 """Whether the program of rank 0 ended well, and whether the run was judged a success."""
-
-
-@pytest.mark.parametrize(
-    ("ends", "stay"),
-    [
-        ([WELL, WELL, WELL], {"run-1", "run-2"}),
-        ([WELL, WORKER_FAILED, FAILED], {"run-0", "run-2"}),
-        ([WELL, WORKER_FAILED, WELL, FAILED], {"run-2", "run-3"}),
-    ],
-)
-def test_the_last_run_and_the_last_that_succeeded_before_it_stay(
-    tmp_path: Path, ends: list[tuple[bool, bool]], stay: set[str]
-) -> None:
-    succeeded = None
-    (tmp_path / "notes.txt").touch()
-    for number, (is_success, is_judged_one) in enumerate(ends):
-        run = tmp_path / f"run-{number}"
-        (run / "replica-1").mkdir(parents=True)
-        (run / "model.pt").write_text("weights")
-        artifacts.prune(f"file://{tmp_path}", run.name, succeeded, is_success=is_success)
-        succeeded = run.name if is_judged_one else succeeded
-    assert {path.name for path in tmp_path.iterdir()} == {*stay, "notes.txt"}, (
-        "what else lies there is left alone"
-    )
-    assert all((tmp_path / run / "model.pt").exists() for run in stay)
 
 
 _RUNS = st.tuples(st.sampled_from([WELL, WORKER_FAILED, FAILED]), st.booleans(), st.booleans())

@@ -2,7 +2,6 @@
 
 import fcntl
 import io
-import json
 import socket
 import tarfile
 import threading
@@ -19,7 +18,6 @@ import pytest
 
 from slipway_trainer.agent import artifacts, inputs
 from slipway_trainer.agent.inputs import Data, Input, NotFetchedError
-from tests.unit.images.trainer.container import Container, Ended, ended
 from tests.unit.images.trainer.store import store
 
 _MODEL = b"weights" * 1000
@@ -189,28 +187,3 @@ def test_what_an_interrupted_pod_left_is_no_cached_content(pictures: Data) -> No
     (part / "half").touch()
     assert inputs.fetch_data(pictures) > 0
     assert [each.name for each in pictures.directory.iterdir()] == ["train"]
-
-
-def test_a_container_fetches_everything_logs_each_and_leaves_why_it_failed(
-    wanted: Input, pictures: Data, tmp_path: Path
-) -> None:
-    container = Container(tmp_path)
-
-    def run(*known: Input | Data, code: int = 0) -> Ended:
-        declared = [json.dumps(vars(each)) for each in known]
-        return ended(container.start("-m", "slipway_trainer.inputs", *declared), code)
-
-    second = replace(wanted, name="again", path=str(tmp_path / "work/inputs/again/model.pt"))
-    out, err = run(wanted, second, pictures, pictures)
-    assert err == ""
-    assert Path(second.path).read_bytes() == Path(wanted.path).read_bytes() == _MODEL
-    first, _, third, fourth = out.splitlines()
-    assert first.startswith(f"{wanted}: {len(_MODEL)} bytes from {wanted.url} in ")
-    assert first.endswith(f"sha256 {wanted.sha256}")
-    assert f": {(tmp_path / 'pictures.tar').stat().st_size} bytes from" in third
-    assert ": 0 bytes fetched" in fourth
-    _, err = run(replace(pictures, sha256="0" * 64), code=1)
-    assert container.message == {"error": err.strip()}
-    assert pictures.sha256 in err
-    assert "0" * 64 in err
-    assert "Traceback" not in err

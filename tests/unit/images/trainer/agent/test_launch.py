@@ -5,7 +5,6 @@ import math
 import signal
 import socket
 import time
-from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 
@@ -214,14 +213,16 @@ def test_a_copy_that_fails_fails_a_success_unless_it_is_optional(
 def test_a_jobs_own_place_is_never_cleared_and_the_stacks_keeps_the_last_runs(
     launched: Launched,
 ) -> None:
+    launched.copies.mkdir()
+    (launched.copies / "notes.txt").touch()
     for run, code in enumerate([0, 3, 0], 1):
         launched.keeping().environment["SLIPWAY_RUN_ID"] = f"run-{run}"
         launched.environment |= {"SLIPWAY_SUCCEEDED": "run-1"} if run > 1 else {}
         launched.run(f"{_LEAVE}raise SystemExit({code})", code)
         url = launched.message["artifacts"]["model"]["url"]
         assert url == f"file://{launched.copies}/run-{run}/model"
-        runs = {path.name for path in launched.copies.iterdir() if path.is_dir()}
-        assert runs == {"run-1", f"run-{run}"}
+        left = {path.name for path in launched.copies.iterdir()}
+        assert left == {"run-1", f"run-{run}", "notes.txt"}, "what else lies there stays"
     launched.copying().environment |= {"SLIPWAY_KEPT": "file:///nowhere", "SLIPWAY_RUN_ID": "run-4"}
     launched.run(_LEAVE)
     assert {path.name for path in launched.copies.glob("run-*")} == {"run-1", "run-3", "run-4"}
@@ -236,31 +237,6 @@ def test_signals_reach_the_program_and_its_files_are_copied_still(launched: Laun
     process.send_signal(signal.SIGTERM)
     ended(process, 9)
     assert (launched.copies / "run-1/model").exists()
-
-
-def test_a_program_that_failed_leaves_its_place_until_sigterm(launched: Launched) -> None:
-    launched.copying(rank=1).environment |= {"SLIPWAY_HOLD": "600", "OWN": "declared"}
-    process = launched.launch("raise ValueError('a bad value')\n")
-    event = json.loads(line(process))
-    end = event["terminated"]
-    over = datetime.strptime(f"{event['until']}+0000", "%Y-%m-%d %H:%M:%S UTC%z")
-    assert 590 < (over - datetime.now(UTC)).total_seconds() < 601
-    assert (event["event"], event["rank"], end["exitCode"]) == ("held", 1, 1)
-    assert json.loads(end["message"]) == launched.message, "as the kubelet is going to find it"
-    assert launched.message["error"] == "ValueError: a bad value"
-    assert datetime.fromisoformat(end["finishedAt"]) <= datetime.now(UTC)
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-
-    def holding() -> Path | None:
-        child = Path("/proc", children.read_text().strip() or "self")
-        return child if "sleep" in (child / "cmdline").read_text() else None
-
-    variables = (until(holding) / "environ").read_text().split("\0")
-    assert {"RANK=1", "OWN=declared"} <= {*variables}
-    own_place = [each for each in variables if each.startswith("SLIPWAY_MESSAGE_DIR=")]
-    assert own_place, "what a shell starts there does not replace the message"
-    process.send_signal(signal.SIGTERM)
-    ended(process, 1)
 
 
 _LOSES_A_PEER = (

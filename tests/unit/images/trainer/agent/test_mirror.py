@@ -62,21 +62,6 @@ def test_what_the_program_removes_goes_and_what_others_copied_stays(copied: Copi
     assert copied.files() == {"theirs": "y", ".metadata": "x"}
 
 
-def test_what_was_fetched_is_not_copied_again_and_what_was_never_copied_is(copied: Copied) -> None:
-    copied.mirror.fetch()
-    assert list(copied.directory.iterdir()) == [], "from a URL that has nothing nothing comes"
-    copied.write("step-1.pt", "one")
-    copied.mirror.copy(settled_seconds=0)
-    (copied.directory / "step-1.pt").unlink()
-    copied.write("step-2.pt", "two")
-    again = Mirror(copied.directory, copied.url)
-    again.fetch()
-    assert (copied.directory / "step-1.pt").read_text() == "one"
-    assert again.unchanged() == {"step-1.pt"}
-    again.copy(settled_seconds=0)
-    assert copied.files() == {"step-1.pt": "one", "step-2.pt": "two"}
-
-
 def test_a_store_that_does_not_answer_is_tried_again_and_warned_of_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

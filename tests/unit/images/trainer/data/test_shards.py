@@ -42,8 +42,9 @@ def test_a_name_in_two_shards_is_two_pictures_and_an_archive_beside_folders_none
     for name in "ab":
         written(tmp_path / f"{name}.tar", {"cat/1.png": name.encode()})
     assert listed(tmp_path) == [("cat", b"a"), ("cat", b"b")]
-    (tmp_path / "cat").mkdir()
-    assert shards.samples(tmp_path) == ()
+    (tmp_path / "beside/cat").mkdir(parents=True)
+    written(tmp_path / "beside/a.tar", {"dog/1.png": b""})
+    assert shards.samples(tmp_path / "beside") == ()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Who a process is, by what its environment says, and what a line of output reports."""
+"""Who a process is, by what its environment says, and what a line or an event reports."""
 
 import json
 import math
@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.records.events import event_in
+from slipway.drill import step_of
 from slipway.events import json_map, own_index, own_rank, reported
 from tests.unit.anything import EVENTS, LINES, ODD, VALUES, text
 
@@ -67,3 +68,18 @@ def test_odd_numbers_are_read_as_numbers_and_what_is_no_map_as_an_empty_one() ->
     }  # fmt: skip
     for written in (*ODD[:3], "[1]", '{"a"'):
         assert json_map(written) == {}
+
+
+@pytest.mark.parametrize(
+    ("event", "step"),
+    [
+        ({"event": "step", "epoch": 3, "step": 4, "steps": 10}, 24),
+        ({"event": "step", "epoch": 3, "step": 4}, 4),
+        ({"event": "metrics", "step": 7, "metrics": {}}, 7),
+        ({"event": "metrics", "step": True}, None),
+        ({"event": "validation", "step": 7}, None),
+        ({"event": "step", "epoch": 0, "step": 4, "steps": "10"}, 4),
+    ],
+)
+def test_steps_count_over_all_epochs(event: dict[str, Any], step: int | None) -> None:
+    assert step_of(event) == step

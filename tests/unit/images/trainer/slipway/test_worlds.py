@@ -13,7 +13,6 @@ from slipway.worlds import apart, noted
 @pytest.mark.parametrize(
     ("notes", "worlds"),
     [
-        ([], 1),
         ([[0, 1]], 1),
         ([[0, 2, 0], [1, 2, 0]], 1),
         # Stages of a pipeline: one of two sends before its step.

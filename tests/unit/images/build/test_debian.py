@@ -1,6 +1,7 @@
 """Debian's packages: those of one day, and one that is unpacked without being installed."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -40,36 +41,36 @@ def test_missing_lists_are_fetched_and_a_failure_includes_apts_output(
 _DAY = "http://snapshot.debian.org/archive/debian/20261123T000000Z"
 
 
-@pytest.fixture
-def asked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+@contextmanager
+def _internet(monkeypatch: pytest.MonkeyPatch, status: int) -> Iterator[list[str]]:
     """Let a proxy stand for the internet: all that is asked of it, answered with one status."""
     lines: list[str] = []
 
     class Proxy(BaseHTTPRequestHandler):
         def do_HEAD(self) -> None:
             lines.append(self.path)
-            self.send_response(request.param)
+            self.send_response(status)
             self.end_headers()
 
-    debian.snapshot.cache_clear()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{server.server_port}")
+    debian.snapshot.cache_clear()
     with in_background(server):
         yield lines
     debian.snapshot.cache_clear()
 
 
-@pytest.mark.parametrize("asked", [200], indirect=True)
-def test_a_suite_that_debian_changes_is_taken_as_it_was_on_one_day(asked: list[str]) -> None:
-    assert debian.snapshot("trixie") is None
-    assert asked == [], "a released suite comes from its mirror"
-    assert debian.sources("forky") == [f"deb [check-valid-until=no] {_DAY} forky main"]
-    assert debian.sources("forky") == debian.sources("forky")
-    assert asked == [f"{_DAY}/dists/forky/InRelease"]
-
-
-@pytest.mark.parametrize("asked", [404], indirect=True)
-def test_where_that_day_cannot_be_had_the_machines_own_mirror_serves(asked: list[str]) -> None:
-    assert debian.snapshot("forky") is None
-    assert not [line for line in debian.sources("forky") if "snapshot" in line]
-    assert asked
+def test_a_suite_that_debian_changes_is_taken_as_it_was_on_one_day(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where that day can't be had, this machine's own mirror serves."""
+    with _internet(monkeypatch, 200) as asked:
+        assert debian.snapshot("trixie") is None
+        assert asked == [], "a released suite comes from its mirror"
+        assert debian.sources("forky") == [f"deb [check-valid-until=no] {_DAY} forky main"]
+        assert debian.sources("forky") == debian.sources("forky")
+        assert asked == [f"{_DAY}/dists/forky/InRelease"]
+    with _internet(monkeypatch, 404) as asked:
+        assert debian.snapshot("forky") is None
+        assert not [line for line in debian.sources("forky") if "snapshot" in line]
+        assert asked

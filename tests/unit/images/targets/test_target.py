@@ -1,12 +1,11 @@
 """Which target a map stands for, and what images are called there."""
 
-import tarfile
 from pathlib import Path
 
 import pytest
 
 from core.handler import UNKNOWN
-from images.build import engines
+from images.build.engines import Engine, Plan
 from images.resource import NotPrebuilt, prebuilt_name, way_in
 from images.targets import target as names
 from images.targets.containerd import Node
@@ -51,17 +50,19 @@ def test_prebuilt_images_are_used_and_the_rest_is_brought_in_the_other_way() -> 
         way_in(there, "slipway-job-mine")
 
 
-def test_an_archive_is_taken_in_by_its_own_format(tmp_path: Path) -> None:
-    engine = engines.Engine("buildah", ("buildah",))
-    for name, inside in (("docker-archive", "manifest.json"), ("oci-archive", "index.json")):
-        archive = tmp_path / f"{name}.tar"
-        with tarfile.open(archive, "w") as tar:
-            tar.addfile(tarfile.TarInfo(inside))
-        assert engine.load(archive)[-1] == f"{name}:{archive}"
-
-
-def test_http_without_tls_is_for_this_machines_registries_alone(tmp_path: Path) -> None:
-    engine = engines.Engine("buildah", ("buildah",))
+@pytest.mark.parametrize("name", ["docker", "buildah"])
+def test_an_engine_builds_from_the_context_and_pushes_with_the_logins_file(
+    tmp_path: Path, name: str
+) -> None:
+    """HTTP without TLS is for this machine's registries alone."""
+    engine = Engine(name, (name,))
+    command = engine.build(Plan(tmp_path, tmp_path / "docker/File", ("A=b",)), "image:1")
+    assert command[command.index("--file") + 1] == f"{tmp_path}/docker/File"
+    assert command[command.index("--build-arg") + 1] == "A=b"
+    assert command[-1] == str(tmp_path)
     for plain in (True, False):
-        (command,) = engine.push("a", "example.org/a", tmp_path / "config.json", plain=plain)
-        assert ("--tls-verify=false" in command) == plain
+        pushes = engine.push("a", "example.org/a", tmp_path / "config.json", plain=plain)
+        [push] = [each for each in pushes if "push" in each]
+        login = ("--config", str(tmp_path)) if name == "docker" else ("--authfile",)
+        assert {*login} <= {*push}
+        assert ("--tls-verify=false" in push) == (plain and name == "buildah")

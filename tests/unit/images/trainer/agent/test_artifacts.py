@@ -5,7 +5,6 @@ import os
 import socket
 import time
 from contextlib import chdir
-from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest.mock import Mock
@@ -31,31 +30,6 @@ def outputs(tmp_path: Path) -> Path:
     (directory / "model.pt").write_bytes(b"weights")
     (directory / "logs/a trace.json").write_bytes(b"")
     return directory
-
-
-@pytest.mark.parametrize("scheme", ["file", "memory"])
-def test_each_file_has_its_size_and_sha256(
-    outputs: Path, tmp_path: Path, scheme: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """In the list, which is copied too, and in events."""
-    url = f"{scheme}://{tmp_path}/run"
-    artifacts.sync(outputs, url, _EVENTS)
-    (outputs / "model.pt").write_bytes(b"better")
-    capsys.readouterr()
-    listed = artifacts.sync(outputs, url, _EVENTS)
-    first, second, last = map(json.loads, capsys.readouterr().out.splitlines())
-    assert (first["event"], second["event"], last["event"]) == ("artifact", "artifact", "artifacts")
-    assert second.items() >= {"path": "model.pt", **listed["model.pt"]}.items()
-    assert (last["files"], last["bytes"]) == (2, 6)
-    copies, root = fsspec.url_to_fs(url)
-    assert copies.cat_file(f"{root}/model.pt") == b"better"
-    assert list(listed) == ["artifacts.json", "logs/a trace.json", "model.pt"]
-    for path, entry in listed.items():
-        content = copies.cat_file(f"{root}/{path}")
-        digest = sha256(content).hexdigest()
-        assert entry == {"url": f"{url}/{path}", "sha256": digest, "bytes": len(content)}
-    del listed["artifacts.json"]
-    assert json.loads(copies.cat_file(f"{root}/artifacts.json")) == listed
 
 
 def test_what_is_no_file_or_has_an_odd_name_is_left_out_and_named(

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import signal
 import socket
 import time
@@ -66,14 +67,6 @@ def launched(tmp_path: Path) -> Launched:
     return Launched(tmp_path)
 
 
-def test_the_images_own_single_process_takes_the_launchers_place(launched: Launched) -> None:
-    (launched.directory / "module.py").write_text("import os, sys; print(os.getpid(), sys.argv)")
-    process = launched.start("-m", "slipway_trainer.launch", "--", "-m", "module", "--x")
-    expected = f"{process.pid} ['{launched.directory / 'module.py'}', '--x']\n"
-    assert ended(process).out == expected
-    assert launched.outputs.is_dir()
-
-
 def test_numbers_of_metrics_json_are_in_the_message(launched: Launched) -> None:
     """The numbers in a script's `metrics.json` are in its result, unless `slipway` has them."""
     numbers = '{"val_loss": 9, "perplexity": 12.4, "note": "x", "bad": NaN}'
@@ -84,6 +77,10 @@ def test_numbers_of_metrics_json_are_in_the_message(launched: Launched) -> None:
     assert metrics == {"val_loss": 0.25, "perplexity": 12.4, "accuracy": 0.9}
     assert launched.message["rank"] == 0
     assert "note='x' is ignored" in err
+    launched.run(f"{_WRITES.format(numbers)}slipway.finish(a=0.25); raise ValueError('then')", 1)
+    assert launched.message["error"] == "ValueError: then"
+    assert launched.message["traceback"].startswith("Traceback")
+    assert "metrics" not in launched.message, "of a failure the error counts"
     for odd in ("[1]", "[" * 2**20 + "]" * 2**20):
         (launched.directory / "content").write_text(odd)
         _, err = launched.run("os.rename('content', outputs / 'metrics.json')")
@@ -98,31 +95,19 @@ def test_a_program_without_numbers_and_files_has_its_cpu_time(launched: Launched
     assert launched.log.read_text() == ""
 
 
-def test_of_a_program_that_failed_the_error_counts_and_no_numbers(launched: Launched) -> None:
-    numbers = _WRITES.format('{"val_loss": 9}')
-    done = launched.run(f"{numbers}slipway.finish(a=0.25); raise ValueError('then this')", 1)
-    assert done.err.rstrip().endswith("ValueError: then this")
-    assert launched.message["error"] == "ValueError: then this"
-    assert launched.message["traceback"].startswith("Traceback")
-    assert "metrics" not in launched.message
-
-
-def test_a_single_process_finds_what_torchrun_would_have_set(launched: Launched) -> None:
+def test_a_single_process_finds_what_torchrun_would_have_set_and_no_tracking(
+    launched: Launched,
+) -> None:
     pod = {"RANK": "1", "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "run-1", "NODE_RANK": "7"}
     launched.environment |= pod
-    [found] = launched.run("print(json.dumps(dict(os.environ)))").events
+    count = "subprocess.check_output(['pgrep', '-cP', str(os.getppid())]).decode()"
+    [found] = launched.run(f"print(json.dumps(dict(os.environ, count={count})))").events
     assert found["GROUP_RANK"] == found["ROLE_RANK"] == "1"
     assert found["GROUP_WORLD_SIZE"] == found["ROLE_WORLD_SIZE"] == "2"
     assert found["TORCHELASTIC_RESTART_COUNT"] == found["TORCHELASTIC_MAX_RESTARTS"] == "0"
     assert found["NODE_RANK"] == "7", "what is set stays"
-
-
-def test_without_tracking_there_is_no_file_and_no_process(launched: Launched) -> None:
-    done = launched.run(
-        "print(os.environ.get('SLIPWAY_EVENTS'))\n"
-        "print(subprocess.check_output(['pgrep', '-cP', str(os.getppid())]).decode())\n"
-    )
-    assert done.out.split() == ["None", "1"]
+    assert found["count"].strip() == "1", "no process is beside it"
+    assert "SLIPWAY_EVENTS" not in found, "and no file"
 
 
 def test_a_stopped_job_has_two_seconds_to_send(launched: Launched) -> None:
@@ -144,8 +129,7 @@ def test_events_are_kept_for_tracking_where_there_is_room_for_them(tmp_path: Pat
     spool.touch()
     append(spool, "one\n")
     assert spool.read_text() == "one\n"
-    with spool.open("ab") as file:
-        file.truncate(SPOOL_BYTES)
+    os.truncate(spool, SPOOL_BYTES)
     append(spool, "lost\n")
     assert spool.stat().st_size == SPOOL_BYTES
 
@@ -239,24 +223,11 @@ def test_signals_reach_the_program_and_its_files_are_copied_still(launched: Laun
     assert (launched.copies / "run-1/model").exists()
 
 
-_LOSES_A_PEER = (
-    "class DistNetworkError(RuntimeError):\n    __module__ = 'torch.distributed'\n"
-    "raise DistNetworkError('Connection reset by peer')"
-)
-_IS_STOPPED = (
-    "signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))\n"
-    "os.kill(os.getppid(), signal.SIGTERM)\ntime.sleep(10)"
-)
-
-
 @pytest.mark.parametrize(
-    ("text", "code"),
-    [("", 0), ("os.kill(os.getpid(), 9)", 137), (_LOSES_A_PEER, 1), (_IS_STOPPED, 9)],
-    ids=["success", "killed", "lost its peer", "stopped"],
+    ("text", "code"), [("", 0), ("os.kill(os.getpid(), 9)", 137)], ids=["success", "killed"]
 )
-def test_nothing_else_is_held(launched: Launched, text: str, code: int) -> None:
+def test_only_what_failed_by_itself_is_held(launched: Launched, text: str, code: int) -> None:
     launched.environment["SLIPWAY_HOLD"] = "600"
-    launched.environment["PYTHONPATH"] += f":{SITE}"
     launched.run(text, code)
 
 
@@ -300,10 +271,7 @@ def test_files_are_copied_meanwhile_and_listed_at_the_end(launched: Launched) ->
     assert listed.keys() == {"first", "last"}
 
 
-@pytest.mark.parametrize("earlier", [False, True])
-def test_a_stores_checkpoints_are_fetched_copied_and_removed(
-    launched: Launched, earlier: bool
-) -> None:
+def test_a_stores_checkpoints_are_fetched_copied_and_removed(launched: Launched) -> None:
     """Those at an earlier place may be another stack's: nothing there is changed or removed."""
     store = launched.directory / "store"
     shared, own = store / "mine" / ("a" * 16), store / "slipway/dev/mine" / ("a" * 16)
@@ -313,8 +281,7 @@ def test_a_stores_checkpoints_are_fetched_copied_and_removed(
         folder.mkdir(parents=True)
         (folder / "5").write_text("state")
     launched.environment["SLIPWAY_CHECKPOINT_URL"] = f"file://{own}"
-    if earlier:
-        launched.environment["SLIPWAY_CHECKPOINT_URL_BEFORE"] = f"file://{shared}"
+    launched.environment["SLIPWAY_CHECKPOINT_URL_BEFORE"] = f"file://{shared}"
     found = []
     for attempt, code in enumerate((3, 3, 0, 3)):
         # A new pod has an empty directory.
@@ -331,7 +298,7 @@ def test_a_stores_checkpoints_are_fetched_copied_and_removed(
         # Were an earlier place's copied at once, a pod that starts then could see a part of it.
         assert attempt > 0 or [path.name for path in own.iterdir()] == [str(int(found[0]) + 1)]
     # What has come to its end is not gone on with.
-    assert found == (["5", "6", "7", "0"] if earlier else ["0", "1", "2", "0"])
+    assert found == ["5", "6", "7", "0"]
     assert [*shared.iterdir()] == [shared / "5"]
     assert (of_others.exists(), of_another_declaration.exists()) == (True, False)
 

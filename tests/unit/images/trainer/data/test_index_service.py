@@ -43,6 +43,19 @@ def test_a_worker_without_a_share_gets_a_stand_in_that_does_not_count() -> None:
     assert ours.ledger.audit()["counted_once"] == 10
 
 
+def test_a_worker_that_was_behind_drops_its_batch_and_gets_the_next() -> None:
+    ours, theirs = _service(size=50), _service(size=50)
+    for rank, service in enumerate((ours, theirs)):
+        service.enter(rank, 3)
+    batches = iter(ours)
+    next(batches)
+    theirs.made_step()
+    ours.take(theirs.ledger.dump())
+    ours.enter(0, 2)
+    assert not ours.in_hand
+    assert next(batches) == list(range(30, 40))
+
+
 def test_a_lost_workers_share_is_the_next_of_those_who_are_left() -> None:
     """And the batch that they have in hand stays theirs."""
     service = _service(size=50)

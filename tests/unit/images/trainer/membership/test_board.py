@@ -1,5 +1,6 @@
 """A board answers its peers, opens the next world and refuses what no peer asks, within limits."""
 
+import time
 from contextlib import suppress
 from socket import create_connection, create_server
 
@@ -13,6 +14,8 @@ from slipway_trainer.membership.board import (
     Snapshot,
     query,
     serve,
+    together,
+    within,
 )
 
 _FIRST, _SECOND, _THIRD = "000000-first", "000001-second", "000002-third"
@@ -80,3 +83,19 @@ def test_a_worker_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(boards, "ANSWER_SECONDS", 0.2)
     with create_server(("127.0.0.1", 0)) as silent, pytest.raises(OSError, match="timed out"):
         query(silent.getsockname(), _SECOND)
+
+
+def test_what_takes_longer_is_named_and_left_behind() -> None:
+    def fail() -> int:
+        raise ConnectionError("nobody answers")
+
+    def hang() -> int:
+        time.sleep(20)
+        return 1
+
+    began = time.monotonic()
+    with pytest.raises(TimeoutError, match=r"asking took longer than 0\.1 s"):
+        within(0.1, "asking", hang)
+    # Of several, those that end well and in time are returned.
+    assert together(2, {0: lambda: 0, 1: fail, 2: hang}) == {0: 0}
+    assert time.monotonic() - began < 10

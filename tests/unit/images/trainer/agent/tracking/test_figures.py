@@ -72,7 +72,6 @@ def test_what_only_the_termination_message_says_is_sent_at_the_end() -> None:
 @pytest.mark.parametrize(
     "odd",
     [
-        {},
         event("step", epoch=1, step="x", loss=1.0),
         event("step", epoch=1, step=0, loss=float("nan")),
         {**event("metrics", metrics={"a": 1}), "time": "yesterday"},

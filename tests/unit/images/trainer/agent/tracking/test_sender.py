@@ -84,30 +84,24 @@ def work(sender: Sender, code: int = 0, **message: object) -> None:
     sender.work()
 
 
-def test_all_events_arrive_in_their_order_and_the_address_is_known(started: Started) -> None:
-    sender, sink = started(Kept())
-    emit(sender, *range(450))
-    assert sender.lost() == "the run, 450 events", "what was not sent when time is up is counted"
-    work(sender, metrics={"final": 1})
-    assert [point.step for point in sink.points] == [*range(450), 449]
-    assert sink.points[-1].name == "final"
-    assert (sink.ended, sink.tags["state"], sender.lost()) == (True, "Succeeded", None)
-    assert sender.spool.with_suffix(".address").read_text() == "http://here/#/1"
-
-
-def test_a_server_that_does_not_answer_for_a_while_loses_nothing(started: Started) -> None:
+def test_all_arrives_in_its_order_though_the_server_does_not_answer_for_a_while(
+    started: Started,
+) -> None:
     away = [ConnectionError("away")] * 3
     sender, sink = started(
         Kept(open=away, metrics=away, artifact=away, close=away, describe=away),
         settings={"workers": 1},
     )
     (sender.run.outputs / "model.pt").write_bytes(b"w")
-    emit(sender, *range(250))
-    work(sender)
+    emit(sender, *range(450))
+    assert sender.lost() == "the run, 450 events", "what was not sent when time is up is counted"
+    work(sender, metrics={"final": 1})
     assert sink.params == {"job.workers": "1"}
-    assert [point.step for point in sink.points] == list(range(250))
+    assert [point.step for point in sink.points] == [*range(450), 449]
+    assert sink.points[-1].name == "final"
     assert sink.files == {"model.pt": b"w"}
-    assert sender.lost() is None
+    assert (sink.ended, sink.tags["state"], sender.lost()) == (True, "Succeeded", None)
+    assert sender.spool.with_suffix(".address").read_text() == "http://here/#/1"
 
 
 def test_what_a_server_refuses_is_counted_and_the_rest_goes_on(started: Started) -> None:
@@ -115,9 +109,11 @@ def test_what_a_server_refuses_is_counted_and_the_rest_goes_on(started: Started)
         Kept(metrics=[RefusedError("400 bad name")], describe=[RefusedError("400 too long")])
     )
     emit(sender, *range(250))
+    with sender.spool.open("a") as file:
+        file.write('{"event": "metr')
     work(sender, 3)
     assert [point.step for point in sink.points] == list(range(200, 250))
-    assert sender.lost() == "200 events, parameters"
+    assert sender.lost() == "201 events, parameters", "a line that was cut as well"
     assert sender.why == "400 bad name"
     assert (sink.ended, sink.tags["state"]) == (False, "Failed")
 

@@ -4,8 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -78,12 +76,3 @@ def ended(process: subprocess.Popen[str], code: int = 0, text: str | None = None
     out, err = process.communicate(text, timeout=LIMIT_SECONDS)
     assert process.returncode == code, err
     return Ended(out, err)
-
-
-def until(find: Callable[[], Any]) -> Any:
-    """Call a function until it finds something, and return that."""
-    end = time.monotonic() + LIMIT_SECONDS
-    while not (found := find()):
-        assert time.monotonic() < end
-        time.sleep(0.02)
-    return found

@@ -200,6 +200,7 @@ _RAISED = {
     # There, but by this rank's own doing.
     "DistBackendError('NCCL error, ncclInvalidUsage: Duplicate GPU detected')": "program",
     "RuntimeError('params[0] in this process appears not to match')": "program",
+    "ValueError('Default process group has not been initialized')": "program",
 }
 
 

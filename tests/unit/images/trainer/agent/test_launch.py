@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from slipway.events import SPOOL_BYTES, append
-from tests.unit.images.trainer.container import SITE, Container, Ended, ended, line, until
+from tests.unit.images.trainer.container import LIMIT_SECONDS, SITE, Container, Ended, ended, line
 
 _BEGINS = """
 import json, os, pathlib, signal, subprocess, sys, time, slipway
@@ -263,7 +263,10 @@ def test_files_are_copied_meanwhile_and_listed_at_the_end(launched: Launched) ->
         "while not (outputs.parent / 'go on').exists(): time.sleep(0.02)\n"
         "(outputs / 'last').write_text('2')\n"
     )
-    until((launched.copies / "run-1/first").exists)
+    end = time.monotonic() + LIMIT_SECONDS
+    while not (launched.copies / "run-1/first").exists():
+        assert time.monotonic() < end
+        time.sleep(0.02)
     assert not (launched.copies / "run-1/artifacts.json").exists(), "not all is copied yet"
     (launched.directory / "go on").touch()
     ended(process)

@@ -223,6 +223,19 @@ def test_signals_reach_the_program_and_its_files_are_copied_still(launched: Laun
     assert (launched.copies / "run-1/model").exists()
 
 
+def test_a_rank_that_failed_is_held_with_its_environment(launched: Launched) -> None:
+    """What a shell starts there does not replace the message."""
+    sleep = launched.directory / "sleep"
+    sleep.write_text('#!/bin/sh\necho "$1 $RANK ${SLIPWAY_MESSAGE_DIR:+elsewhere}"\n')
+    sleep.chmod(0o755)
+    path = f"{launched.directory}:{launched.environment['PATH']}"
+    launched.environment |= {"SLIPWAY_HOLD": "600", "RANK": "1", "PATH": path}
+    event, held = launched.run("raise ValueError('a bad value')", 1).out.splitlines()
+    assert held == "600 1 elsewhere"
+    end = json.loads(event)["terminated"]
+    assert (end["exitCode"], json.loads(end["message"])) == (1, launched.message)
+
+
 @pytest.mark.parametrize(
     ("text", "code"), [("", 0), ("os.kill(os.getpid(), 9)", 137)], ids=["success", "killed"]
 )

@@ -1,4 +1,4 @@
-"""The life of an image on a node, and of a job's own image, which is called by its digest."""
+"""The life of an image on its target, and of a job's own image, which is called by its digest."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,60 +9,74 @@ from typing import Any
 import pytest
 
 from core.handler import UNKNOWN, Properties
+from images import image_lifecycle
 from images.build.engines import Engine
 from images.build.job import RequirementsSpec
+from images.build.program import Program
 from images.build.spec import BuildSpec, Spec
 from images.build.trainer import IMAGES, MLFLOW, TRAINER, ImageSpec
-from images.image_lifecycle import ImageHandler, ImageResource, JobImageHandler
-from images.targets import containerd
+from images.image_lifecycle import ImageHandler, ImageResource, JobImageHandler, ProgramHandler
+from images.targets.target import Target
 from tests.unit.images.objects import Listener
 
 _TARGET = {"kind": "containerd", "address": "/run/c.sock", "namespace": "k8s.io"}
 
 
 @dataclass
-class Machine:
-    """A cache of built images, and a node's containerd, without either."""
+class Machine(Target):
+    """A cache of built images, and a target of them."""
 
+    archive: Path
     images: dict[str, str] = field(default_factory=dict)
     built: list[str] = field(default_factory=list)
     is_up: bool = True
 
     def build(self, spec: Spec) -> Path:
         self.built.append(spec.reference)
-        return Path(spec.reference)
+        self.archive.touch()
+        return self.archive
 
-    def load(self, archive: Path) -> None:
-        self.images[str(archive)] = f"sha256:{archive.name.rpartition(':')[2]}"
+    def digest(self, name: str) -> str | None:
+        return self.images.get(name)
 
-    def tag(self, reference: str, name: str) -> None:
-        self.images[name] = self.images[reference]
+    def load(self, _archive: Path, reference: str, _reporter: Any) -> None:
+        self.images[reference] = f"sha256:{reference.rpartition(':')[2]}"
+
+    def tag(self, name: str, other: str) -> None:
+        self.images[other] = self.images[name]
+
+    def remove(self, name: str) -> None:
+        self.images.pop(name, None)
 
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Machine:
-    made = Machine()
+    made = Machine(tmp_path_factory.mktemp("built") / "archive.tar")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-    node = containerd.Node
-    monkeypatch.setattr(node, "is_up", property(lambda _self: made.is_up))
-    monkeypatch.setattr(node, "digest", lambda _self, name: made.images.get(name))
-    monkeypatch.setattr(node, "load", lambda _self, archive, *_: made.load(archive))
-    monkeypatch.setattr(node, "tag", lambda _self, *names: made.tag(*names))
-    monkeypatch.setattr(node, "remove", lambda _self, name: made.images.pop(name, None))
-    monkeypatch.setattr(BuildSpec, "build", lambda spec, _context: made.build(spec))
+    monkeypatch.setattr(image_lifecycle, "target_of", lambda *_: made)
+    for each in (BuildSpec, Program):
+        monkeypatch.setattr(each, "build", lambda spec, _context: made.build(spec))
     return made
 
 
 @pytest.fixture
 def context(tmp_path: Path) -> Path:
     (tmp_path / "Dockerfile").write_text("FROM scratch\n")
+    (tmp_path / "train.py").touch()
     return tmp_path
 
 
+_OWN: dict[type[ImageResource], Callable[[Path], Properties]] = {
+    ImageHandler: lambda context: {"context": str(context), "datasets": []},
+    JobImageHandler: lambda context: {"context": str(context), "dockerfile": "Dockerfile"},
+    ProgramHandler: lambda context: {
+        "path": f"{context}/train.py", "version": "v1", "entrypoint": "/x"
+    },
+}  # fmt: skip
+
+
 def _inputs(of: ImageResource, context: Path, **others: Any) -> Properties:
-    is_jobs = isinstance(of, JobImageHandler)
-    own: Properties = {"dockerfile": "Dockerfile"} if is_jobs else {"datasets": []}
-    inputs = {"name": "mine", "context": str(context), "target": _TARGET, **own, **others}
+    inputs = {"name": "mine", "target": _TARGET, **_OWN[type(of)](context), **others}
     return {**inputs, "contentHash": of.spec(inputs).content_hash}
 
 
@@ -99,7 +113,7 @@ class Stack:
 class TestEitherImage:
     """What holds for every image."""
 
-    @pytest.fixture(params=[ImageHandler(), JobImageHandler()], ids=["image", "job image"])
+    @pytest.fixture(params=[kind() for kind in _OWN], ids=["image", "job image", "program"])
     def stack(self, request: pytest.FixtureRequest, machine: Machine, context: Path) -> Stack:
         stack = Stack(request.param, partial(_inputs, request.param, context))
         stack.up()
@@ -123,7 +137,7 @@ class TestEitherImage:
 
     def test_new_content_replaces_old(self, stack: Stack, machine: Machine, context: Path) -> None:
         before = stack.state["reference"]
-        (context / "train.py").touch()
+        (context / "train.py").write_text("new")
         assert stack.changes() == ["contentHash"]
         known = stack.preview()
         assert known["imageDigest"] is UNKNOWN
@@ -144,10 +158,8 @@ class TestEitherImage:
 
     def test_files_that_change_during_a_run_are_noticed(self, stack: Stack, context: Path) -> None:
         inputs = stack.inputs()
-        (context / "train.py").touch()
-        with pytest.raises(
-            RuntimeError, match="changed during this run; run the same command again"
-        ):
+        (context / "train.py").write_text("new")
+        with pytest.raises(RuntimeError, match="changed during this run; run the same command"):
             stack.of.create(inputs, Listener())
 
 
@@ -156,7 +168,7 @@ def test_a_jobs_image_is_called_by_its_digest_also_when_that_stays(
 ) -> None:
     """A new name with the digest of the old one: removing the old must not take the new."""
     monkeypatch.setattr(
-        machine, "load", lambda archive: machine.images.update({str(archive): "sha256:1"})
+        machine, "load", lambda _, name, __: machine.images.update({name: "sha256:1"})
     )
     stack = Stack(JobImageHandler(), partial(_inputs, JobImageHandler(), context))
     before = stack.up()
@@ -178,10 +190,6 @@ def test_the_trainers_image_is_built_before(
     assert len(machine.built) == 2
     with pytest.raises(RuntimeError, match="changed during this run; run the same command again"):
         of.create(_inputs(of, context, trainer="localhost/slipway-trainer:0"), Listener())
-
-
-def test_nothing_is_known_before_the_trainers_image_is(context: Path) -> None:
-    of = JobImageHandler()
     inputs = {**_inputs(of, context), "trainer": UNKNOWN}
     assert of.preview(None, inputs, inputs, Listener()) == dict.fromkeys(of.outputs, UNKNOWN)
 
@@ -242,10 +250,9 @@ def test_what_a_resource_stands_for_is_the_image_that_was_declared(spec: ImageSp
     assert ImageSpec.from_inputs(spec.inputs) == spec
 
 
-@pytest.fixture
-def _cache(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine on which a build leaves an archive, and removes those that no stack has."""
-
+def test_an_image_that_no_stack_has_leaves_the_cache(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     def build(spec: BuildSpec) -> Path:
         spec.archive.parent.mkdir(parents=True, exist_ok=True)
         spec.archive.touch()
@@ -254,24 +261,6 @@ def _cache(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
         return Path(spec.reference)
 
     monkeypatch.setattr(machine, "build", build)
-
-
-@pytest.mark.usefixtures("_cache")
-def test_two_checkouts_keep_their_images_of_the_same_name(tmp_path: Path) -> None:
-    """A build does not remove the archive that another checkout's stack is brought up with."""
-    of, archives = ImageHandler(), []
-    for name in ("one", "two"):
-        checkout = tmp_path / name
-        checkout.mkdir()
-        (checkout / "Dockerfile").write_text(f"FROM {name}\n")
-        stack = Stack(of, partial(_inputs, of, checkout), name)
-        stack.up()
-        archives.append(of.spec(stack.state).archive)
-    assert [each.exists() for each in archives] == [True, True]
-
-
-@pytest.mark.usefixtures("_cache")
-def test_an_image_that_no_stack_has_leaves_the_cache(tmp_path: Path) -> None:
     listed = tmp_path / "needs.txt"
 
     def inputs() -> Properties:

@@ -1,10 +1,7 @@
 """Packages are fetched once for each lock file; a build gets this machine's settings."""
 
-import platform
 import re
-import subprocess
 import sys
-import zipfile
 from configparser import RawConfigParser
 from pathlib import Path
 from uuid import uuid4
@@ -61,16 +58,6 @@ def test_what_a_failed_fetch_left_is_not_taken(runner: Runner) -> None:
     assert left == {"cache", "log", "requirements.lock"}
 
 
-def test_wheels_are_those_of_the_lock_file_for_the_images_python_and_this_machine() -> None:
-    command = {*pip._command(Path("requirements.lock"), Path("target"), "3.14")}
-    assert {"--python-version=3.14", "--abi=cp314", "--abi=abi3"} <= command
-    platforms = {word for word in command if word.startswith("--platform=")}
-    assert f"--platform=manylinux2014_{platform.machine()}" in platforms
-    assert all(word.endswith(f"_{platform.machine()}") for word in platforms)
-    assert {"--no-deps", "--require-hashes", "--only-binary=:all:"} <= command
-    assert not [word for word in command if "index" in word]
-
-
 @pytest.mark.parametrize(
     ("name", "essential"),
     [
@@ -95,16 +82,12 @@ def configure(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
     monkeypatch.setattr(pip, "answer", lambda *_: "\n".join(lines))
 
 
-def test_what_the_environment_says_wins() -> None:
-    listed = ":env:.index-url='https://b.example/'\nglobal.index-url='https://a.example/'"
-    assert pip.settings(listed) == {"index-url": "https://b.example/"}
-
-
 def test_index_and_certificates_go_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bundle = tmp_path / "bundle.crt"
     bundle.write_text("certificates")
     url = "https://u:p@a.example/"
-    configure(monkeypatch, f"global.index-url={url!r}", f"global.cert={str(bundle)!r}")
+    other = "global.index-url='https://b.example/'"
+    configure(monkeypatch, f":env:.index-url={url!r}", other, f"global.cert={str(bundle)!r}")
     files = pip.mounts(tmp_path)
     parser = RawConfigParser()
     parser.read(files["/etc/pip.conf"])
@@ -114,16 +97,15 @@ def test_index_and_certificates_go_in(tmp_path: Path, monkeypatch: pytest.Monkey
     assert files["/etc/pip.conf"].stat().st_mode & 0o077 == 0
 
 
-def test_other_programs_bundle_is_pips_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_programs_bundle_is_pips_too_and_places_of_this_machine_stay_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure(monkeypatch, ":env:.find-links='/opt/wheels'", "global.cert='/no/such/file'")
+    assert pip.mounts(tmp_path) == {}
     configure(monkeypatch)
     (tmp_path / "bundle.crt").touch()
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "bundle.crt"))
     assert tmp_path / "bundle.crt" in pip.mounts(tmp_path).values()
-
-
-def test_places_of_this_machine_stay_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    configure(monkeypatch, ":env:.find-links='/opt/wheels'", "global.cert='/no/such/file'")
-    assert pip.mounts(tmp_path) == {}
 
 
 _OUTPUTS = yaml.safe_load(Path(__file__).with_name("pip_outputs.yaml").read_text())
@@ -136,45 +118,3 @@ def test_pips_reason_is_the_cause_and_not_the_last_line(recorded: dict[str, str]
     shown = "".join(f"#7 12.34 {line}\n" for line in recorded["printed"].splitlines())
     assert pip.reason("Collecting more\n" * 9000 + shown) == recorded["reason"]
     assert pip.reason("STEP 3/4: COPY train.py /\nError: no such file\n") is None
-
-
-@pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Wheels of `mine` 1.0 and 2.0, `old` for an old Python, and `over`, which needs `mine` 1."""
-    folder = tmp_path_factory.mktemp("index")
-    old, over = "Requires-Python: <3.7\n", "Requires-Dist: mine<2\n"
-    wheels = [("mine", "1.0", ""), ("mine", "2.0", ""), ("old", "1.0", old), ("over", "1.0", over)]
-    for name, version, more in wheels:
-        info = f"{name}-{version}.dist-info"
-        texts = {
-            "METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{more}",
-            "WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-            "RECORD": "",
-        }
-        with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
-            for file, text in texts.items():
-                wheel.writestr(f"{info}/{file}", text)
-    return folder
-
-
-@pytest.mark.parametrize(
-    ("listed", "reason"),
-    [
-        ("nothing\n", "the index does not offer nothing for the image's Python"),
-        ("mine==3.0\n", "no mine==3.0 that the image's Python can install; the newest .* is 2.0"),
-        ("old==1.0\n", "Package 'old' requires a different Python: .* not in '<3.7'"),
-        ("mine==2.0\nover\n", "conflict: the file lists mine==2.0; over 1.0 depends on mine<2"),
-        (f"mine==1.0 --hash=sha256:{'0' * 64}\n", "the hash of mine==1.0 is"),
-        ("mine=1.0\n", "line 1: Invalid requirement: 'mine=1.0'"),
-        ("--none\n", "pip does not support the option --none"),
-    ],
-)
-def test_this_pips_words_are_known(index: Path, tmp_path: Path, listed: str, reason: str) -> None:
-    """Another version of pip that words it otherwise is noticed here."""
-    (tmp_path / "needs.txt").write_text(listed)
-    pip_ = (sys.executable, "-m", "pip", "--isolated", "--disable-pip-version-check")
-    where = ("--no-index", "--find-links", str(index), "--requirement", "needs.txt")
-    command = [*pip_, "download", "--dest", str(tmp_path / "there"), *where]
-    with pytest.raises(subprocess.CalledProcessError) as failed:
-        subprocess.check_output(command, cwd=tmp_path, text=True, stderr=subprocess.STDOUT)
-    assert re.search(reason, str(pip.reason(failed.value.output)))

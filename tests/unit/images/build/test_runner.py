@@ -38,16 +38,11 @@ def test_the_row_shows_the_latest_step(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_proxys_login_is_not_in_the_log(tmp_path: Path) -> None:
     """Also where a step has printed it, and in what a failure says."""
-    variables = {"https_proxy": "http://me:s3cret@proxy:3128", "no_proxy": "here"}
+    variables = {"https_proxy": "http://me:s3cret@proxy:3128", "HTTP_PROXY": "me:pw@other:1"}
     log = tmp_path / "log"
     with pytest.raises(BuildFailed, match=r"http://\*\*\*@proxy:3128") as failed:
         Runner(log, Listener(), variables).run(
-            "building", ["sh", "-c", "env; echo $https_proxy; exit 1"]
+            "building", ["sh", "-c", "env; echo $https_proxy $HTTP_PROXY; exit 1"]
         )
-    assert "s3cret" not in f"{failed.value}{log.read_text()}"
-
-
-@pytest.mark.parametrize("address", ["http://me:pw@proxy:3128", "me:pw@proxy:3128"])
-def test_a_login_is_found_in_any_address(address: str) -> None:
-    assert runner.logins({"HTTP_PROXY": address, "PATH": "/a@b"}) == {"me:pw"}
-    assert runner.logins({"HTTP_PROXY": "http://proxy:3128", "no_proxy": "a,b"}) == set()
+    for each in ("s3cret", ":pw@"):
+        assert each not in f"{failed.value}{log.read_text()}"

@@ -1,4 +1,4 @@
-"""An image's name stands for all that goes into it."""
+"""An image's name stands for all that goes into it, and which version of torch a job gets."""
 
 import os
 from collections.abc import Callable
@@ -7,9 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from images.build import trainer
-from images.build.trainer import TRAINER, TRAINER_CIFAR, TRAINER_CUDA, ImageSpec, trainer_of
-from images.datasets.dataset import NotAvailable, Source
+from clusters.azure.facts import GPUS, LOCAL_GPUS, cards
+from images.build.releases import RELEASES, Card, Release, usable
+from images.build.trainer import (
+    TRAINER,
+    TRAINER_CIFAR,
+    TRAINER_CUDA,
+    ImageSpec,
+    _make_readable,
+    trainer,
+    trainer_of,
+)
+from images.datasets.dataset import Source
 from tests.unit.images.objects import Listener, dataset, unreachable, writing
 
 _STAND_IN = dataset("stand-in", b"another", Source("a package", writing({"file": b"another"})))
@@ -48,9 +57,7 @@ def _relink(context: Path) -> None:
 @pytest.mark.parametrize(
     ("is_content", "change"),
     [
-        (True, _write("Dockerfile", "FROM scratch\nUSER 1\n")),
         (True, _write("code/train.py", "print(1)\n")),
-        (True, _write("code/more.py", "")),
         (True, lambda context: (context / "code/train.py").rename(context / "code/main.py")),
         (True, lambda context: (context / "code/train.py").chmod(0o755)),
         (True, _relink),
@@ -82,15 +89,8 @@ def test_the_name_is_open_until_it_is_known_which_data_set_is_in_it(context: Pat
     assert spec.content_hash == asked
     _REAL.directory.mkdir(parents=True)
     assert spec.reference != with_stand_in
-
-
-def test_a_settled_image_downloads_nothing(context: Path) -> None:
     gone = dataset("gone", b"gone", Source("a package", unreachable))
-    spec = ImageSpec("image", context, {"data": replace(_REAL, stand_in=gone)})
-    with pytest.raises(NotAvailable):
-        spec.settle(Listener())
-    _REAL.directory.mkdir(parents=True)
-    spec.settle(Listener())
+    ImageSpec("image", context, {"data": replace(_REAL, stand_in=gone)}).settle(Listener())
 
 
 def test_of_two_images_out_of_one_directory_each_has_its_own_files(context: Path) -> None:
@@ -112,19 +112,62 @@ def test_of_two_images_out_of_one_directory_each_has_its_own_files(context: Path
     assert all(each not in last for each in hashes()), "both have it"
 
 
-def test_a_trainers_image_is_known_by_its_name_whatever_its_content() -> None:
-    assert trainer_of("localhost/slipway-trainer-cuda:1") is TRAINER_CUDA
-    assert trainer_of("localhost/slipway-trainer-cifar:1") is TRAINER_CIFAR
-    assert trainer_of("localhost/slipway-trainer:2") is TRAINER
-    assert trainer_of("example.org/slipway-trainer:2") is None
-
-
 def test_what_a_narrow_umask_made_is_readable_by_the_images_user(tmp_path: Path) -> None:
     folder, tool = tmp_path / "site-packages", tmp_path / "site-packages/tool"
     folder.mkdir(mode=0o700)
     tool.touch(mode=0o700)
     (folder / "module.py").touch(mode=0o600)
     (folder / "gone").symlink_to("nothing")
-    trainer._make_readable(tmp_path)
+    _make_readable(tmp_path)
     modes = {each: each.stat().st_mode & 0o777 for each in (folder, tool, folder / "module.py")}
     assert list(modes.values()) == [0o755, 0o755, 0o644]
+
+
+def test_the_newest_that_can_be_had_is_the_default() -> None:
+    assert (TRAINER.torch, TRAINER_CIFAR.torch, TRAINER_CUDA.torch) == ("2.14", "2.14", "2.15")
+    assert trainer("2.14", cifar=True) is TRAINER_CIFAR
+    assert trainer("2.15", gpus=True) is TRAINER_CUDA
+
+
+def test_another_version_is_another_image_which_is_known_by_its_name() -> None:
+    other = trainer("2.6")
+    assert other.name == "slipway-trainer-2.6"
+    assert other.content_hash != TRAINER.content_hash
+    for name, known in (
+        (f"localhost/{other.name}:1", other),
+        ("localhost/slipway-trainer-cuda-2.10:1", trainer("2.10", gpus=True)),
+        ("localhost/slipway-trainer-cifar:1", TRAINER_CIFAR),
+        ("localhost/slipway-trainer:2", TRAINER),
+        ("example.org/slipway-trainer:2", None),
+    ):
+        assert trainer_of(name) == known
+
+
+@pytest.mark.parametrize(
+    ("card", "wanted"),
+    [
+        (Card("sm_120"), ["2.15", "2.14", "2.10"]),
+        (Card("sm_70"), ["2.10", "2.6"]),
+        (Card("sm_86", cuda=12), ["2.10", "2.6"]),
+        (Card("sm_89"), ["2.15", "2.14", "2.10", "2.6"]),  # by the kernels for sm_86 and sm_80
+        (Card("sm_37"), []),
+    ],
+    ids=str,
+)
+def test_a_gpu_takes_versions_and_cuda_that_fit_it(card: Card, wanted: list[str]) -> None:
+    assert [each.torch for each in usable([card])] == wanted
+    of_both = [each for each in wanted if each in {"2.10", "2.6"}]
+    assert [each.torch for each in usable([card, Card("sm_70")])] == of_both
+
+
+def test_some_are_for_gpus_alone() -> None:
+    assert [each.torch for each in usable(None)] == ["2.14", "2.6"]
+    assert RELEASES["2.15"].unfit(None) == "is available for GPUs only"
+    packaged = Release("1.0", "trixie", debian={"torch": "1.0.0"})
+    assert packaged.unfit(()) == "is available for CPUs only"
+
+
+@pytest.mark.parametrize("size", [*GPUS, *LOCAL_GPUS])
+def test_of_each_size_the_gpu_is_known_and_a_version_runs_on_it(size: str) -> None:
+    assert len(cards(size)) == 1
+    assert next(usable(cards(size)), None) is not None

@@ -1,14 +1,17 @@
 """Data sets are fetched once, verified, and named by what they truly are."""
 
-import hashlib
-import json
+import tarfile
+from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from images.datasets.dataset import Dataset, NotAvailable, Source, kept
+from images.datasets import cifar10
+from images.datasets.dataset import NotAvailable, Source, download, kept
+from tests.doubles.serving import in_background
 from tests.unit.images.objects import Listener, dataset, unreachable, writing
 
 
@@ -38,42 +41,6 @@ def test_the_first_source_that_has_it_is_taken_and_only_once(listener: Listener)
     dataset("numbers", b"content", Source("its home", unreachable)).ensure(listener)
     assert (wanted.directory / "file").read_bytes() == b"content"
     assert listener.lines == ["data set numbers: fetched from a mirror and verified"]
-
-
-def test_every_source_that_failed_is_named_with_its_reason(listener: Listener) -> None:
-    wanted = dataset("numbers", b"content", *REAL.sources, Source("a liar", writing({})))
-    with pytest.raises(NotAvailable) as error:
-        wanted.ensure(listener)
-    assert "its home: Name or service not known" in str(error.value)
-    assert "a liar: file is missing" in str(error.value)
-    assert str(wanted.directory) in str(error.value)
-    assert not wanted.directory.exists()
-
-
-@pytest.mark.parametrize("algorithm", ["sha256", "md5"])
-def test_a_damaged_file_is_found_by_its_checksum(algorithm: str, tmp_path: Path) -> None:
-    checksum = f"{algorithm}:{hashlib.new(algorithm, b'content').hexdigest()}"
-    wanted = Dataset("numbers", (), {"file": checksum}, (), "1 kB")
-    (tmp_path / "file").write_bytes(b"content")
-    assert wanted.problem(tmp_path) is None
-    (tmp_path / "file").write_bytes(b"contents")
-    assert checksum.partition(":")[2] in str(wanted.problem(tmp_path))
-
-
-def test_an_image_says_what_its_data_are(listener: Listener, tmp_path: Path) -> None:
-    STAND_IN.ensure(listener)
-    STAND_IN.copy_to(tmp_path / "data")
-    assert (tmp_path / "data" / "file").read_bytes() == b"another"
-    assert json.loads((tmp_path / "data" / "DATASET").read_text()) == {
-        "name": "stand-in",
-        "classes": ["a", "b"],
-        "md5": {"file": hashlib.md5(b"another", usedforsecurity=False).hexdigest()},
-    }
-
-
-def test_the_name_and_the_classes_are_part_of_the_content() -> None:
-    kinds = product(("one", "two"), (("a",), ("a", "b")))
-    assert len({Dataset(name, classes, {}, (), "").fingerprint for name, classes in kinds}) == 4
 
 
 def test_the_stand_in_is_announced_where_the_real_one_is_missing(listener: Listener) -> None:
@@ -106,9 +73,63 @@ def test_files_that_are_damaged_are_never_replaced_by_other_content(listener: Li
         REAL.provide(listener)
 
 
-def test_when_none_can_be_had_all_reasons_are_given(listener: Listener) -> None:
-    other = dataset("other", b"other", Source("a package", unreachable))
+def test_when_none_can_be_had_each_source_is_named_with_its_reason(listener: Listener) -> None:
+    other = dataset("other", b"other", *REAL.sources, Source("a liar", writing({})))
     with pytest.raises(NotAvailable) as error:
         replace(REAL, stand_in=other).provide(listener)
-    for expected in ("data set real could not", "data set other could not", REAL.advice):
+    for expected in (
+        *("data set real could not", "its home: Name or service not known", REAL.advice),
+        *("data set other could not", "a liar: file is missing", str(other.directory)),
+    ):
         assert expected in str(error.value)
+    assert not other.directory.exists()
+
+
+@pytest.fixture
+def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    (tmp_path / "file").write_bytes(b"pictures" * 1000)
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    with in_background(server):
+        yield f"http://127.0.0.1:{server.server_port}"
+
+
+def test_a_download_is_complete_or_the_reason_is_reported(
+    address: str, listener: Listener, tmp_path: Path
+) -> None:
+    new = tmp_path / "new" / "file"
+    download(f"{address}/file", new, listener)
+    assert new.read_bytes() == b"pictures" * 1000
+    nobody = "http://127.0.0.1:9/file"
+    for url, reason in ((f"{address}/nothing", "404"), (nobody, f"{nobody}: .*[Rr]efused")):
+        with pytest.raises(NotAvailable, match=reason):
+            download(url, new, listener)
+    listener.cancelled.set()
+    with pytest.raises(InterruptedError):
+        download(f"{address}/file", new, listener)
+
+
+def test_without_debians_package_it_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(NotAvailable, match="apt-get"):
+        cifar10.from_debian(tmp_path, Listener())
+
+
+def test_of_cifar10_only_the_published_archive_counts(listener: Listener) -> None:
+    real = cifar10.CIFAR10
+    assert not real.is_at_hand()
+    cifar10.archive().parent.mkdir(parents=True)
+    with tarfile.open(cifar10.archive(), "w:gz") as tar:
+        for name in cifar10.CIFAR10.files:
+            tar.addfile(tarfile.TarInfo(name))
+    assert real.is_at_hand()
+    by_hand = replace(real, sources=real.sources[:1])
+    with pytest.raises(NotAvailable, match=r"the md5 of .*data_batch_1 is d41d8.* instead of c99"):
+        by_hand.ensure(listener)
+    cifar10.archive().write_text("<html>")
+    with pytest.raises(NotAvailable, match="can't be unpacked"):
+        by_hand.ensure(listener)
+    assert not real.directory.exists()

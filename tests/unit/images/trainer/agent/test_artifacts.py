@@ -1,11 +1,10 @@
-"""What a program left is copied, proven to have arrived, and kept for so many runs."""
+"""What a program left is copied, proven to have arrived, and kept; also while it writes."""
 
 import json
 import os
 import socket
 import time
 from contextlib import chdir
-from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest.mock import Mock
@@ -19,6 +18,7 @@ from hypothesis import strategies as st
 
 from slipway.events import Events
 from slipway_trainer.agent import artifacts
+from slipway_trainer.agent.mirror import Mirror
 from tests.unit.images.trainer.store import store
 
 _EVENTS = Events(rank=0)
@@ -31,33 +31,6 @@ def outputs(tmp_path: Path) -> Path:
     (directory / "model.pt").write_bytes(b"weights")
     (directory / "logs/a trace.json").write_bytes(b"")
     return directory
-
-
-@pytest.mark.parametrize("scheme", ["file", "memory"])
-def test_each_file_has_its_size_and_sha256(outputs: Path, tmp_path: Path, scheme: str) -> None:
-    url = f"{scheme}://{tmp_path}/run"
-    artifacts.sync(outputs, url, _EVENTS)
-    (outputs / "model.pt").write_bytes(b"better")
-    listed = artifacts.sync(outputs, url, _EVENTS)
-    copies, root = fsspec.url_to_fs(url)
-    assert copies.cat_file(f"{root}/model.pt") == b"better"
-    assert list(listed) == ["artifacts.json", "logs/a trace.json", "model.pt"]
-    for path, entry in listed.items():
-        content = copies.cat_file(f"{root}/{path}")
-        digest = sha256(content).hexdigest()
-        assert entry == {"url": f"{url}/{path}", "sha256": digest, "bytes": len(content)}
-    del listed["artifacts.json"]
-    assert json.loads(copies.cat_file(f"{root}/artifacts.json")) == listed
-
-
-def test_events_tell_each_file_and_the_whole(
-    outputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    listed = artifacts.sync(outputs, f"file://{tmp_path}/run", _EVENTS)
-    first, second, last = map(json.loads, capsys.readouterr().out.splitlines())
-    assert (first["event"], second["event"], last["event"]) == ("artifact", "artifact", "artifacts")
-    assert second.items() >= {"path": "model.pt", **listed["model.pt"]}.items()
-    assert (last["files"], last["bytes"]) == (2, 7)
 
 
 def test_what_is_no_file_or_has_an_odd_name_is_left_out_and_named(
@@ -81,16 +54,6 @@ def test_what_is_no_file_or_has_an_odd_name_is_left_out_and_named(
     names = ("latest", "gone", "null", "pipe", "socket", "artifacts.json")
     for odd in ("caf\\udce9.txt", "two\\nlines.txt", *names):
         assert f"'{odd}'" in warning["warning"]
-
-
-def test_without_a_file_nothing_is_copied(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "outputs/empty").mkdir(parents=True)
-    os.mkfifo(tmp_path / "outputs/pipe")
-    assert artifacts.sync(tmp_path / "outputs", f"file://{tmp_path}/run", _EVENTS) == {}
-    assert not (tmp_path / "run").exists()
-    assert "'pipe'" in capsys.readouterr().out
 
 
 _NAMES = st.binary(min_size=1, max_size=12).filter(lambda name: not {0, 47} & {*name})
@@ -125,46 +88,20 @@ def test_a_copy_that_differs_is_an_error(outputs: Path, kept: bytes, says: str) 
     assert not fsspec.filesystem("broken").exists(f"{url}/artifacts.json")
 
 
-def test_copying_ends_at_its_limit(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_does_not_answer_is_given_up(
+    outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(artifacts, "LIMIT_SECONDS", 0.2)
-    begun = time.monotonic()
+    begun, hang = time.monotonic(), lambda *_: time.sleep(30)
     with pytest.raises(TimeoutError, match="copying 2 files to slow://run did not finish within"):
-        artifacts.sync(outputs, store("slow", put=lambda *_: time.sleep(30)), _EVENTS)
-    assert time.monotonic() - begun < 5
-
-
-def _left(root: Path) -> set[str]:
-    return {path.name for path in root.iterdir()}
+        artifacts.sync(outputs, store("slow", put=hang), _EVENTS)
+    with pytest.raises(TimeoutError, match="reaching silent://run"):
+        artifacts.reach(store("silent", exists=hang), seconds=0.1)
+    assert time.monotonic() - begun < 10
 
 
 WELL, WORKER_FAILED, FAILED = (True, True), (True, False), (False, False)
 """Whether the program of rank 0 ended well, and whether the run was judged a success."""
-
-
-@pytest.mark.parametrize(
-    ("ends", "stay"),
-    [
-        ([WELL, WELL, WELL], {"run-1", "run-2"}),
-        ([WELL, FAILED, FAILED], {"run-0", "run-2"}),
-        ([FAILED, FAILED], {"run-1"}),
-        ([WELL, FAILED, WELL], {"run-0", "run-2"}),
-        ([WELL, WORKER_FAILED, FAILED], {"run-0", "run-2"}),
-        ([WELL, WORKER_FAILED, WELL, FAILED], {"run-2", "run-3"}),
-    ],
-)
-def test_the_last_run_and_the_last_that_succeeded_before_it_stay(
-    tmp_path: Path, ends: list[tuple[bool, bool]], stay: set[str]
-) -> None:
-    succeeded = None
-    (tmp_path / "notes.txt").touch()
-    for number, (is_success, is_judged_one) in enumerate(ends):
-        run = tmp_path / f"run-{number}"
-        (run / "replica-1").mkdir(parents=True)
-        (run / "model.pt").write_text("weights")
-        artifacts.prune(f"file://{tmp_path}", run.name, succeeded, is_success=is_success)
-        succeeded = run.name if is_judged_one else succeeded
-    assert _left(tmp_path) == {*stay, "notes.txt"}, "what else lies there is left alone"
-    assert all((tmp_path / run / "model.pt").exists() for run in stay)
 
 
 _RUNS = st.tuples(st.sampled_from([WELL, WORKER_FAILED, FAILED]), st.booleans(), st.booleans())
@@ -201,23 +138,88 @@ def test_what_was_noted_until_november_2026_stays_until_a_success_is_known(tmp_p
         (tmp_path / f"run-{number}").mkdir()
     assert artifacts.prune(f"file://{tmp_path}", "run-2", None, is_success=False) == ["run-1"]
     artifacts.prune(f"file://{tmp_path}", "run-3", "run-2", is_success=False)
-    assert _left(tmp_path) == {"run-2", "run-3", "succeeded"}
+    assert {path.name for path in tmp_path.iterdir()} == {"run-2", "run-3", "succeeded"}
 
 
 def test_a_store_that_cannot_say_which_run_ended_well_loses_nothing() -> None:
+    """And a place that was emptied meanwhile is no failure."""
     url = store("failing", info=Mock(side_effect=ConnectionError))
     MemoryFileSystem().pipe_file("/run/run-0/model.pt", b"weights")
     with pytest.raises(ConnectionError):
         artifacts.prune(url, "run-1", None, is_success=False)
     assert MemoryFileSystem().exists("/run/run-0/model.pt")
-
-
-def test_a_place_emptied_meanwhile_is_no_failure() -> None:
     url = store("emptied", ls=Mock(side_effect=FileNotFoundError))
     assert artifacts.remove_folders(url, lambda _: True) == []
 
 
-def test_a_store_that_does_not_answer_is_given_up_soon() -> None:
-    url = store("silent", exists=lambda *_: time.sleep(30))
-    with pytest.raises(TimeoutError, match="reaching silent://run"):
-        artifacts.reach(url, seconds=0.1)
+class Copied:
+    """A directory, and where it is copied to."""
+
+    def __init__(self, tmp_path: Path, scheme: str) -> None:
+        self.directory = tmp_path / "outputs"
+        self.directory.mkdir()
+        self.url = f"{scheme}://{tmp_path}/copies"
+        self.mirror = Mirror(self.directory, self.url)
+
+    def write(self, name: str, text: str = "x") -> None:
+        path = self.directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def files(self) -> dict[str, str]:
+        """Return what is at the URL, by name."""
+        copies, root = fsspec.url_to_fs(self.url)
+        return {path[len(root) + 1 :]: copies.cat_file(path).decode() for path in copies.find(root)}
+
+
+@pytest.fixture(params=["file", "memory"])
+def copied(tmp_path: Path, request: pytest.FixtureRequest) -> Copied:
+    return Copied(tmp_path, request.param)
+
+
+def test_files_are_copied_when_they_have_settled_and_again_when_they_change(copied: Copied) -> None:
+    copied.write("logs/a.txt", "first")
+    copied.mirror.copy(settled_seconds=60)
+    assert copied.files() == {}, "it may still be written"
+    copied.mirror.copy(settled_seconds=0)
+    assert copied.files() == {"logs/a.txt": "first"}
+    copied.write("logs/a.txt", "second")
+    assert copied.mirror.unchanged() == set()
+    copied.mirror.copy(settled_seconds=0)
+    assert copied.files() == {"logs/a.txt": "second"}
+    assert copied.mirror.unchanged() == {"logs/a.txt"}
+
+
+def test_what_the_program_removes_goes_and_what_others_copied_stays(copied: Copied) -> None:
+    copies, root = fsspec.url_to_fs(copied.url)
+    copies.makedirs(root, exist_ok=True)
+    copies.pipe_file(f"{root}/theirs", b"y")
+    copied.write("old")
+    copied.mirror.copy(settled_seconds=0)
+    (copied.directory / "old").unlink()
+    for name in (".123.part", ".metadata"):  # an incomplete checkpoint, and a hidden file
+        copied.write(name)
+    copied.mirror.copy(settled_seconds=0)
+    assert copied.files() == {"theirs": "y", ".metadata": "x"}
+
+
+def test_a_store_that_does_not_answer_is_tried_again_and_warned_of_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def put_file(own: object, *arguments: str, **options: object) -> None:
+        if is_gone:
+            raise ConnectionError("no route")
+        MemoryFileSystem.put_file(own, *arguments, **options)
+
+    is_gone = True
+    store("gone", put_file=put_file)
+    copied = Copied(tmp_path, "gone")
+    copied.write("a")
+    for _ in range(2):
+        copied.mirror.copy(settled_seconds=0)
+    [warned] = map(json.loads, capsys.readouterr().out.splitlines())
+    assert warned["event"] == "warning"
+    assert f"not been copied to {copied.url} yet: ConnectionError: no route" in warned["warning"]
+    is_gone = False
+    copied.mirror.copy(settled_seconds=0)
+    assert copied.files() == {"a": "x"}

@@ -21,15 +21,6 @@ class DistStoreError(DistError): pass
 def call(error): raise error
 """,
     "torch/autograd.py": "def backward(error): raise error\n",
-    "torch/loader.py": """
-import traceback
-def reraise(work):
-    try:
-        work()
-    except Exception as error:
-        said, kind = traceback.format_exc(), type(error)
-    raise kind(f"Caught {kind.__name__} in DataLoader worker process 0.\\nOriginal {said}")
-""",
     "torch/spawn.py": """
 import multiprocessing, pickle, sys, tempfile, traceback
 class ProcessRaisedException(Exception): pass
@@ -52,17 +43,8 @@ def spawn(work, count):
             start = f"\\n\\n-- Process {number} terminated with the following error:\\n"
             raise ProcessRaisedException(start + said)
 """,
-    "hydra.py": """
-import sys, traceback
-def main(work):
-    try:
-        work()
-    except Exception as error:
-        sys.stderr.write(f"Error executing job with overrides: []\\n{error}\\n")
-        sys.exit(1)
-""",
 }
-"""Stand-ins of what wraps a user's error, for torch is in the trainer's image alone."""
+"""Stand-ins of what wraps a user's error; with torch itself it is tests/runs/test_causes.py."""
 
 
 class Program(Container):
@@ -87,39 +69,11 @@ def program(tmp_path: Path) -> Program:
     return Program(tmp_path)
 
 
-_NOISE = """
-import sys, threading
-def pinning():
-    raise ConnectionResetError(104, 'Connection reset by peer')
-def noise():
-    thread = threading.Thread(target=pinning); thread.start(); thread.join()
-class Held:
-    def __del__(self): raise BrokenPipeError(32, 'Broken pipe')
-"""
 _CAUSES = {
-    "plain": (f"\n{_RAISE}", 2),
     "its own hook": (f"import os, sys\nsys.excepthook = lambda *_: os._exit(1)\n{_RAISE}", 3),
-    "a thread's error before": (f"{_NOISE}noise()\n{_RAISE}", 10),
-    "a thread's error after": (
-        (f"{_NOISE}show = sys.excepthook\ndef after(*what):\n    show(*what); noise()\n"
-        f"sys.excepthook = after\n{_RAISE}"), 13),
-    "a destructor": (f"{_NOISE}held = Held()\n{_RAISE}", 10),
     "in a library": (
         ("import json\nclass Label:\n    def __init__(self):\n        pass\ndef fail(_):\n"
         f"    {_RAISE}\njson.dumps(Label(), default=fail)"), 6),
-    "a DataLoader's worker": (
-        f"from torch.loader import reraise\ndef item():\n    {_RAISE}\nreraise(item)", 3),
-    "a pool's worker": (
-        (f"import multiprocessing\ndef item(_):\n    {_RAISE}\n"
-        "multiprocessing.get_context('fork').Pool(1).map(item, [1])"), 3),
-    "a child of mp.spawn": (
-        (f"from torch.spawn import spawn\ndef work(number):\n    {_RAISE}\n"
-        "if __name__ == '__main__':\n    spawn(work, 1)"), 3),
-    "a wrapper that exits": (
-        f"import hydra\ndef work():\n    {_RAISE}\nhydra.main(work)", 3),
-    "printed and exited": (
-        (f"import sys, traceback\ntry:\n    {_RAISE}\nexcept ValueError:\n"
-        "    traceback.print_exc()\n    sys.exit(1)"), 3),
     "printed and gone": (
         (f"import os, traceback\ntry:\n    {_RAISE}\nexcept ValueError:\n"
         "    traceback.print_exc()\n    os._exit(1)"), 3),
@@ -145,8 +99,7 @@ _CAUSES = {
 def test_exception_and_users_line_are_known_in_any_wrapper(program: Program, cause: str) -> None:
     """A rank's error and the user's line are named, whatever wraps, follows or hides them.
 
-    A hook of the program's own, threads, destructors, a message of several lines, a DataLoader's
-    worker, `mp.spawn`, torchrun, Hydra, `sys.exit("text")`.
+    A hook of the program's own, a message of several lines, a pool, torchrun.
     """
     text, line = _CAUSES[cause]
     message = program.run(text, 134 if cause == "aborted at its end" else 1)
@@ -175,17 +128,12 @@ def test_a_text_that_ends_a_program_is_its_error(program: Program) -> None:
     assert (message["error"], message["at"]) == ("no number", "train.py:6")
 
 
-def test_a_syntax_error_has_the_line_that_is_wrong(program: Program) -> None:
+def test_the_line_the_refusal_and_what_led_to_it_are_recorded(program: Program) -> None:
+    """Of a syntax error, of `argparse` and of an exception with a cause."""
     (program.directory / "model.py").write_text("layers = 3\nwidth = = 4\n")
     assert program.run("import model")["at"] == "model.py:2"
-
-
-def test_what_argparse_refuses_is_the_error(program: Program) -> None:
     message = program.run("import argparse\nargparse.ArgumentParser().parse_args()", 2)
     assert message["error"] == "train.py: error: unrecognized arguments: --x"
-
-
-def test_what_led_to_an_error_is_recorded_with_it(program: Program) -> None:
     message = program.run(
         "try:\n    {}['label']\nexcept KeyError as error:\n    raise ValueError('bad') from error\n"
     )
@@ -200,12 +148,6 @@ def test_of_a_group_the_exception_that_comes_from_the_program_is_named(program: 
     )
     error = "ExceptionGroup: training (2 sub-exceptions): ValueError: label 11"
     assert (message["error"], message["from"]) == (error, "program")
-    message = program.run(
-        "import asyncio\nasync def fetch():\n    raise ValueError('checksum')\nasync def main():\n"
-        "    async with asyncio.TaskGroup() as group:\n        group.create_task(fetch())\n"
-        "asyncio.run(main())"
-    )
-    assert message["at"] == "train.py:3"
 
 
 def test_torchrun_gets_the_error_in_its_own_file(program: Program) -> None:
@@ -216,21 +158,15 @@ def test_torchrun_gets_the_error_in_its_own_file(program: Program) -> None:
     assert int(told["extraInfo"]["timestamp"]) > 0
 
 
-@pytest.mark.parametrize("code", [1, 3])
-def test_an_exit_code_alone_is_no_exception(program: Program, code: int) -> None:
-    caught = "import sys\ntry:\n    {}['x']\nexcept KeyError:\n    pass\n"
-    message = program.run(f"{caught}sys.exit({code})", code)
-    assert message["error"] == f"the program exited with code {code}"
-    assert "from" not in message
-
-
-def test_a_helpers_failure_is_no_error_of_its_program(program: Program) -> None:
+def test_neither_an_exit_code_nor_a_helpers_failure_is_an_error(program: Program) -> None:
+    caught = "import os, sys, traceback\ntry: {}['x']\nexcept KeyError: "
+    failed = program.run(f"{caught}pass\nsys.exit(3)", 3)
+    assert (failed["error"], "from" in failed) == ("the program exited with code 3", False)
     helper = "import os, subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import no'])\n"
     assert "error" not in program.run(helper, 0)
     killed = program.run(f"{helper}os.kill(os.getpid(), 9)", 137)
     assert "was terminated by SIGKILL" in killed["error"]
-    caught = "import traceback\ntry: {}[1]\nexcept KeyError: traceback.print_exc()\n"
-    failed = program.run(f"{helper}{caught}sys.exit(4)", 4)
+    failed = program.run(f"{helper}{caught}traceback.print_exc()\nsys.exit(4)", 4)
     assert failed["error"] == "the program exited with code 4"
 
 
@@ -242,21 +178,14 @@ if __name__ == '__main__':
 """
 
 
-@pytest.mark.parametrize(
-    ("start", "named"),
-    [
-        ("import multiprocessing as m; p = m.Process(target=work); p.start(); p.join()", "11 is"),
+def test_a_failed_child_of_a_success_is_a_warning_unless_it_was_caught(program: Program) -> None:
+    for start, named in (
         ("import torch.spawn as s\n    try: s.spawn(work, 1)\n    except Exception: 0", "11 is"),
         ("import subprocess; subprocess.run([sys.executable, '-c', '1 / 0'])", "by zero"),
-    ],
-)
-def test_a_failed_child_of_a_success_is_a_warning(program: Program, start: str, named: str) -> None:
-    warning = program.run(_CHILD.format(start=start), 0)["warning"]
-    assert warning.startswith("the program succeeded, but a process that it")
-    assert named in warning
-
-
-def test_what_was_caught_in_a_child_is_no_warning(program: Program) -> None:
+    ):
+        warning = program.run(_CHILD.format(start=start), 0)["warning"]
+        assert warning.startswith("the program succeeded, but a process that it")
+        assert named in warning
     start = "import multiprocessing as m; p = m.Process(target=print); p.start(); p.join()"
     start += "\n    try: work()\n    except ValueError: pass"
     assert "warning" not in program.run(_CHILD.format(start=start), 0)
@@ -269,7 +198,6 @@ _RAISED = {
     f"RuntimeError({_GLOO!r})": "peer",
     "RuntimeError('Rank 0 failed to pass monitoredBarrier in 5000 ms')": "peer",
     # There, but by this rank's own doing.
-    "DistNetworkError('failed to listen on port 29500, code: -98, name: EADDRINUSE')": "program",
     "DistBackendError('NCCL error, ncclInvalidUsage: Duplicate GPU detected')": "program",
     "RuntimeError('params[0] in this process appears not to match')": "program",
     "ValueError('Default process group has not been initialized')": "program",
@@ -280,15 +208,12 @@ _RAISED = {
     ("text", "origin"),
     [
         *((f"from torch.distributed import *\ncall({each})", _RAISED[each]) for each in _RAISED),
-        # A tracker, a database or a hub refuses a connection as well.
-        ("import socket\nsocket.create_connection(('127.0.0.1', 9), timeout=3)", "program"),
         ("raise RuntimeError('the hub: connection closed by peer, timed out')", "program"),
         (f"from torch.autograd import backward\nbackward(RuntimeError({_GLOO!r}))", "peer"),
         ((f"try:\n    raise RuntimeError({_GLOO!r})\nexcept RuntimeError as error:\n"
          "    raise ValueError('training failed') from error"), "peer"),
         ((f"import os, traceback\ntry:\n    raise RuntimeError({_GLOO!r})\nexcept RuntimeError:\n"
          "    traceback.print_exc()\n    os._exit(1)"), "peer"),
-        (f"import hydra\ndef work(): raise RuntimeError({_GLOO!r})\nhydra.main(work)", "peer"),
     ],
 )  # fmt: skip
 def test_a_peers_error_is_known_by_type_and_place(program: Program, text: str, origin: str) -> None:

@@ -2,7 +2,6 @@
 
 import fcntl
 import io
-import json
 import socket
 import tarfile
 import threading
@@ -19,7 +18,6 @@ import pytest
 
 from slipway_trainer.agent import artifacts, inputs
 from slipway_trainer.agent.inputs import Data, Input, NotFetchedError
-from tests.unit.images.trainer.container import Container, Ended, ended
 from tests.unit.images.trainer.store import store
 
 _MODEL = b"weights" * 1000
@@ -48,38 +46,31 @@ def failure(wanted: Input, **limits: float) -> str:
     return str(raised.value)
 
 
-def test_it_is_where_the_job_looks_for_it(wanted: Input, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(artifacts, "_CHUNK_BYTES", 100)  # Many reads are one file.
-    Path(wanted.path).parent.mkdir(parents=True)
-    Path(wanted.path).write_bytes(b"changed by the program")
-    assert inputs.fetch_input(wanted) == len(_MODEL)
-    assert Path(wanted.path).read_bytes() == _MODEL
-    assert [each.name for each in Path(wanted.path).parent.iterdir()] == ["model.pt"]
-
-
-def test_it_may_be_in_any_store_or_on_a_volume_mounted_elsewhere(
-    wanted: Input, tmp_path: Path
+def test_it_is_where_the_job_looks_for_it(
+    wanted: Input, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """From any store, and from a volume that is mounted elsewhere."""
+    monkeypatch.setattr(artifacts, "_CHUNK_BYTES", 100)  # Many reads are one file.
     url = "memory://results/run-1/model.pt"
     fsspec.filesystem("memory").pipe_file(url, _MODEL)
     elsewhere = "file:///there/../there/run-1/model.pt"
     mounted = ("/there", str(tmp_path / "results"))
-    for each in (replace(wanted, url=url), replace(wanted, url=elsewhere, mounted=mounted)):
-        inputs.fetch_input(each)
+    Path(wanted.path).parent.mkdir(parents=True)
+    for each in (wanted, replace(wanted, url=url), replace(wanted, url=elsewhere, mounted=mounted)):
+        Path(wanted.path).write_bytes(b"changed by the program")
+        assert inputs.fetch_input(each) == len(_MODEL)
         assert Path(wanted.path).read_bytes() == _MODEL
-        Path(wanted.path).unlink()
+        assert [each.name for each in Path(wanted.path).parent.iterdir()] == ["model.pt"]
 
 
-def test_a_file_that_was_written_over_is_refused(wanted: Input) -> None:
-    Path(wanted.url.removeprefix("file://")).write_bytes(b"another run's")
+def test_a_file_that_is_gone_or_was_written_over_is_refused(wanted: Input) -> None:
+    model = Path(wanted.url.removeprefix("file://"))
+    model.write_bytes(b"another run's")
     said = failure(wanted)
     assert said.startswith("input model: artifact model.pt from job train was changed")
     other = sha256(b"another run's").hexdigest()
     assert all(each in said for each in (wanted.url, wanted.sha256, other, "run train again"))
-
-
-def test_a_file_that_is_gone_is_named_with_what_to_do(wanted: Input) -> None:
-    Path(wanted.url.removeprefix("file://")).unlink()
+    model.unlink()
     what = "input model: artifact model.pt from job train is no longer at"
     assert failure(wanted) == f"{what} {wanted.url}. Run train again to recreate it"
 
@@ -88,9 +79,6 @@ def test_a_failed_fetch_includes_the_error_of_the_store(wanted: Input) -> None:
     said = failure(replace(wanted, url="nowhere://results/model.pt"))
     assert "could not be fetched from nowhere://results/model.pt: ValueError: " in said
     assert "its `env`" in said
-
-
-def test_a_store_that_says_nothing_is_given_up(wanted: Input) -> None:
     url, begun = store("silent", open=lambda *_: time.sleep(30)), time.monotonic()
     said = failure(replace(wanted, url=f"{url}/model.pt"), stall_seconds=0.2)
     assert "TimeoutError: opening the file did not finish within" in said
@@ -150,11 +138,15 @@ def test_a_file_that_is_no_archive_lies_there_by_its_name(tmp_path: Path) -> Non
 
 
 def test_another_content_is_refused_with_both_sums(pictures: Data, tmp_path: Path) -> None:
+    """And a missing one with what to do."""
     (tmp_path / "pictures.tar").write_bytes(b"other")
     with pytest.raises(NotFetchedError) as raised:
         inputs.fetch_data(pictures)
     for each in (pictures.url, pictures.sha256, sha256(b"other").hexdigest(), "`data.sha256`"):
         assert each in str(raised.value)
+    (tmp_path / "pictures.tar").unlink()
+    with pytest.raises(NotFetchedError, match=r"tar could not be fetched: FileNotFoundError"):
+        inputs.fetch_data(pictures)
     assert nothing_but_locks(pictures)
 
 
@@ -178,12 +170,6 @@ def test_what_would_lead_outside_is_refused(tmp_path: Path, pack: Callable[[Path
     assert not list(tmp_path.rglob("evil"))
 
 
-def test_a_store_that_has_no_such_file_is_named_with_what_to_do(tmp_path: Path) -> None:
-    known = Data(f"file://{tmp_path}/none.tar", "0" * 64, str(tmp_path / "cache"))
-    with pytest.raises(NotFetchedError, match=r"none\.tar could not be fetched: FileNotFoundError"):
-        inputs.fetch_data(known)
-
-
 def test_of_pods_that_start_together_one_fetches(pictures: Data) -> None:
     Path(pictures.cache).mkdir()
     lock = Path(pictures.cache, f".{pictures.sha256}.lock").open("w")  # noqa: SIM115 - another pod's
@@ -201,28 +187,3 @@ def test_what_an_interrupted_pod_left_is_no_cached_content(pictures: Data) -> No
     (part / "half").touch()
     assert inputs.fetch_data(pictures) > 0
     assert [each.name for each in pictures.directory.iterdir()] == ["train"]
-
-
-def test_a_container_fetches_everything_logs_each_and_leaves_why_it_failed(
-    wanted: Input, pictures: Data, tmp_path: Path
-) -> None:
-    container = Container(tmp_path)
-
-    def run(*known: Input | Data, code: int = 0) -> Ended:
-        declared = [json.dumps(vars(each)) for each in known]
-        return ended(container.start("-m", "slipway_trainer.inputs", *declared), code)
-
-    second = replace(wanted, name="again", path=str(tmp_path / "work/inputs/again/model.pt"))
-    out, err = run(wanted, second, pictures, pictures)
-    assert err == ""
-    assert Path(second.path).read_bytes() == Path(wanted.path).read_bytes() == _MODEL
-    first, _, third, fourth = out.splitlines()
-    assert first.startswith(f"{wanted}: {len(_MODEL)} bytes from {wanted.url} in ")
-    assert first.endswith(f"sha256 {wanted.sha256}")
-    assert f": {(tmp_path / 'pictures.tar').stat().st_size} bytes from" in third
-    assert ": 0 bytes fetched" in fourth
-    _, err = run(replace(pictures, sha256="0" * 64), code=1)
-    assert container.message == {"error": err.strip()}
-    assert pictures.sha256 in err
-    assert "0" * 64 in err
-    assert "Traceback" not in err

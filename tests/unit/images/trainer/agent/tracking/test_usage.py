@@ -36,7 +36,8 @@ def test_a_cgroup_of_version_2(tmp_path: Path) -> None:
     assert used.metrics()["system/pod_2/cpu_utilization_percentage"] == 0
 
 
-def test_a_cgroup_of_version_1(tmp_path: Path) -> None:
+def test_a_cgroup_of_version_1_and_none(tmp_path: Path) -> None:
+    assert Usage(0, tmp_path).metrics() == {}, "nothing is made up"
     write(tmp_path, cpuacct__cpuacct_dot_usage="1000000000\n")
     write(tmp_path, memory__memory_dot_usage_in_bytes="3145728\n")
     write(tmp_path, memory__memory_dot_stat="cache 5\ntotal_inactive_file 2097152\n")
@@ -46,10 +47,6 @@ def test_a_cgroup_of_version_1(tmp_path: Path) -> None:
         "system/pod_0/cpu_utilization_percentage": 200.0,
         "system/pod_0/system_memory_usage_megabytes": 1.0,
     }
-
-
-def test_without_a_cgroup_nothing_is_made_up(tmp_path: Path) -> None:
-    assert Usage(0, tmp_path).metrics() == {}
 
 
 def test_each_gpu_has_its_own_and_what_the_driver_does_not_know_is_left_out() -> None:

@@ -174,8 +174,8 @@ def _row(cluster: Simulated, size: int, count: int) -> list[str]:
     return [
         str(size),
         f"{batch.running}{missed}",
-        f"{batch.jobs_a_minute:.0f}",
-        f"{batch.pods_a_second:.1f}",
+        f"{60 * batch.running / batch.seconds:.0f}",
+        f"{size * batch.running / batch.seconds:.1f}",
         *(f"{cost.cpu[part] / count:.3f}" for part in ("operator", "server")),
         # coredns, in the same flow, only watches.
         f"{cost.flows['service-accounts'] / count:.1f}",

@@ -134,22 +134,11 @@ class Look(NamedTuple):
 
 @dataclass(frozen=True)
 class Batch:
-    """Jobs of one size that were submitted at once."""
+    """Jobs that were submitted at once: how many run, and after how many seconds they did."""
 
-    size: int
-    jobs: int
     running: int
     seconds: float
-    """Until all that run by now were running."""
     cost: Look
-
-    @property
-    def jobs_a_minute(self) -> float:
-        return 60 * self.running / self.seconds
-
-    @property
-    def pods_a_second(self) -> float:
-        return self.size * self.running / self.seconds
 
 
 @dataclass
@@ -239,7 +228,7 @@ class Simulated:
         _at_once(partial(self._submit, api), jobs)
         running, until = self._await(batch, count, before.at + limit, _all_run)
         self.end(jobs, limit)
-        return Batch(size, count, running, until - before.at, self.look().since(before))
+        return Batch(running, until - before.at, self.look().since(before))
 
     def await_running(self, batch: str, count: int, limit: float) -> None:
         """Wait until all ranks of a batch's jobs run, at most for a time."""

@@ -58,6 +58,7 @@ CLUSTERS: Mapping[str, Mapping[str, Any]] = {
             "osDisk": {"type": "Ephemeral", "gib": 256},
         },
         "budget": False,
+        "images": {"trainerCuda": "example.azurecr.io/trainer:1"},
     },
     "local": LOCAL,
 }
@@ -310,14 +311,17 @@ def test_a_fallback_changes_no_spot_pool_and_jobs_fit_both(programs: Programs) -
         assert tolerated == {"sku", SPOT_TAINT}
 
 
-def test_images_are_pushed_to_the_registry_once_it_is_there(spot: Program, local: Program) -> None:
+def test_images_are_pushed_to_the_registry_once_it_is_there(programs: Programs) -> None:
+    """Those that are prebuilt are not."""
+    spot, local, prebuilt = map(programs, ("spot", "local", "production"))
     registry = spot.one("Registry")
     here = {"kind": "registry", "login": "docker", "server": LOCAL["registry"]["server"]}
     server = f"{registry.inputs['registryName']}.azurecr.io"
     there = {"kind": "registry", "login": "azure", "server": server}
-    for program, target in ((local, here), (spot, there)):
+    for program, target in ((local, here), (spot, there), (prebuilt, there)):
         images = program.starting("slipway:images:")
-        assert "slipway-trainer-cuda" in {each.name for each in images}
+        is_built = program is not prebuilt
+        assert ("slipway-trainer-cuda" in {each.name for each in images}) == is_built
         for each in images:
             assert like(target, each.inputs["target"]) == target
     assert all(registry.urn in spot.needs(each) for each in spot.starting("slipway:images:"))

@@ -11,12 +11,10 @@ import ssl
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-
-_LINES = 20
-_PAUSE = 1.0
 
 
 class Kubelet(BaseHTTPRequestHandler):
@@ -29,20 +27,17 @@ class Kubelet(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Type", "text/plain")
         self.end_headers()
-        is_followed = "follow=true" in self.path
-        try:
-            for line in self._lines(is_followed=is_followed):
+        with suppress(OSError):
+            for line in self._lines(is_followed="follow=true" in self.path):
                 self.wfile.write(line)
                 self.wfile.flush()
-        except OSError:
-            return
 
     def _lines(self, *, is_followed: bool) -> Iterator[bytes]:
-        for step in range(10**6 if is_followed else _LINES):
+        for step in range(10**6 if is_followed else 20):
             if is_followed and step > 0:
                 if self.ended.exists():
                     return
-                time.sleep(_PAUSE)
+                time.sleep(1)
             now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z")
             numbers = {"epoch": 1, "step": step, "steps": 600, "samples": 64 * step, "loss": 1.0}
             event = {"event": "step", "rank": 0, "time": now, **numbers}

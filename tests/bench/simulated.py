@@ -13,10 +13,10 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
@@ -54,15 +54,41 @@ BATCH = "scale.slipway.dev/batch"
 _END = "scale.slipway.dev/end"
 """The annotation with which a pod's program ends well, by kwok/stages.yaml."""
 _HERE = Path(__file__).with_name("kwok")
-_LEASE_SECONDS = 160
-_LOG_PORT, _OWN_PORT = 10347, 10348
+_LOG_PORT = 10347
 _LIMIT = (5.0, 60.0)
 _AT_ONCE = 8
 _TICKS = 100.0
 """The kernel's USER_HZ: proc(5)."""
-_ROLE_BINDING = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding"}
-_SAMPLE = re.compile(r"^(\w+)\{(.*)\} (\S+)$", re.MULTILINE)
-_LABEL = re.compile(r'(\w+)="([^"]*)"')
+_PARTS = {"manager": "operator", "kube-apiserver": "server", "etcd": "server"}
+"""The parts whose CPU is counted, by their programs."""
+_REQUESTS = re.compile(
+    r'^apiserver_flowcontrol_dispatched_requests_total\{.*flow_schema="([^"]*)".*\} (\S+)$',
+    re.MULTILINE,
+)
+_GRANTS = """
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: kwok, namespace: kube-system}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: kwok}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+subjects: [{kind: ServiceAccount, name: kwok, namespace: kube-system}]
+---
+apiVersion: flowcontrol.apiserver.k8s.io/v1
+kind: FlowSchema
+metadata: {name: kwok}
+spec:
+  priorityLevelConfiguration: {name: exempt}
+  matchingPrecedence: 500
+  rules:
+  - subjects:
+    - {kind: ServiceAccount, serviceAccount: {name: kwok, namespace: kube-system}}
+    resourceRules:
+    - {verbs: ["*"], apiGroups: ["*"], resources: ["*"], namespaces: ["*"], clusterScope: true}
+"""
+"""The account of kwok, whose requests take no part in what is measured."""
 T = TypeVar("T")
 
 
@@ -91,68 +117,28 @@ class Settings(NamedTuple):
 
     @property
     def flags(self) -> list[str]:
-        values = {
-            "controller-threads": self.threads,
-            "kube-api-qps": self.qps,
-            "kube-api-burst": self.burst,
-        }
-        return [f"--{name}={value}" for name, value in values.items()]
+        named = ("controller-threads", "kube-api-qps", "kube-api-burst")
+        return [f"--{name}={value}" for name, value in zip(named, self, strict=True)]
 
 
-class Used(NamedTuple):
-    """What processes have used: seconds of CPU; megabytes at their largest; threads."""
-
-    cpu: float = 0.0
-    megabytes: float = 0.0
-    threads: int = 0
-
-    def __add__(self, other: object) -> "Used":
-        assert isinstance(other, Used)
-        megabytes, threads = self.megabytes + other.megabytes, self.threads + other.threads
-        return Used(self.cpu + other.cpu, megabytes, threads)
-
-
-@dataclass(frozen=True)
-class Look:
-    """What has been counted up to a moment."""
+class Look(NamedTuple):
+    """What has been counted up to a moment: CPU seconds by part, requests by flow schema."""
 
     at: float
-    used: Mapping[str, Used]
-    flows: Counter[str]
-    """Requests by flow schema: who sends them."""
-    requests: Counter[tuple[str, str]]
-    """Requests by verb and resource."""
+    cpu: "Counter[str]"
+    flows: "Counter[str]"
 
     def since(self, before: "Look") -> "Look":
-        used = {name: self._own(name, before) for name in self.used}
-        return Look(
-            self.at - before.at, used, self.flows - before.flows, self.requests - before.requests
-        )
-
-    def _own(self, name: str, before: "Look") -> Used:
-        mine, its = self.used[name], before.used.get(name, Used())
-        # A program that was started anew has begun at 0.
-        return mine._replace(cpu=mine.cpu - its.cpu if mine.cpu >= its.cpu else mine.cpu)
+        return Look(self.at - before.at, self.cpu - before.cpu, self.flows - before.flows)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Jobs of one size that were submitted at once."""
+    """Jobs that were submitted at once: how many run, and after how many seconds they did."""
 
-    size: int
-    jobs: int
     running: int
     seconds: float
-    """Until all that run by now were running."""
     cost: Look
-
-    @property
-    def jobs_a_minute(self) -> float:
-        return 60 * self.running / self.seconds
-
-    @property
-    def pods_a_second(self) -> float:
-        return self.size * self.running / self.seconds
 
 
 @dataclass
@@ -161,14 +147,12 @@ class Simulated:
 
     directory: Path
     nodes: int
-    _resources: ExitStack = field(default_factory=ExitStack)
-    _kwok: "subprocess.Popen[bytes] | None" = None
-    _logs: "subprocess.Popen[bytes] | None" = None
 
     def __post_init__(self) -> None:
         self.layout = Layout(self.directory / "cluster")
         self.ended = self.directory / "ended"
         self.settings: Settings | None = None
+        self._resources = ExitStack()
 
     def __enter__(self) -> Self:
         program = kwok()
@@ -187,8 +171,8 @@ class Simulated:
     def __exit__(self, *_: object) -> None:
         self._resources.close()
 
-    def ask(self, request: Request, settled: int | None = None) -> Any:
-        return kube.ask(self.api, request, limit=_LIMIT, settled=settled)
+    def ask(self, request: Request) -> Any:
+        return kube.ask(self.api, request, limit=_LIMIT)
 
     def apply(self, *objects: Manifest) -> None:
         """Apply objects with kubectl on the server's side."""
@@ -212,7 +196,8 @@ class Simulated:
         program = deployment(source, JOBS, *images)
         program["spec"]["template"]["spec"]["containers"][0]["args"] += settings.flags
         self.apply(program)
-        self._await_operator()
+        ready = {"kubeconfig": self.kubeconfig, "jobNamespace": JOBS, "deployment": NAME}
+        OperatorReadyHandler(stop_all).create(ready, Silence())
         self.settings = settings
 
     def job(self, name: str, ranks: int, batch: str) -> Submission:
@@ -243,7 +228,7 @@ class Simulated:
         _at_once(partial(self._submit, api), jobs)
         running, until = self._await(batch, count, before.at + limit, _all_run)
         self.end(jobs, limit)
-        return Batch(size, count, running, until - before.at, self.look().since(before))
+        return Batch(running, until - before.at, self.look().since(before))
 
     def await_running(self, batch: str, count: int, limit: float) -> None:
         """Wait until all ranks of a batch's jobs run, at most for a time."""
@@ -262,26 +247,17 @@ class Simulated:
     def look(self) -> Look:
         """Look at what has been counted so far."""
         metrics = kube.send(self.api, Request("GET", "/metrics"), limit=_LIMIT).data.decode()
-        flows, requests = Counter[str](), Counter[tuple[str, str]]()
-        for name, labels, value in _SAMPLE.findall(metrics):
-            if name == "apiserver_flowcontrol_dispatched_requests_total":
-                flows[dict(_LABEL.findall(labels))["flow_schema"]] += int(float(value))
-            elif name == "apiserver_request_total":
-                told = dict(_LABEL.findall(labels))
-                what = "/".join(filter(None, (told["resource"], told["subresource"])))
-                requests[told["verb"], what] += int(float(value))
-        used: dict[str, Used] = {}
-        own = {each.pid: name for name, each in self._programs.items()}
-        for pid in isolation.processes(self.layout) | own.keys():
+        cpu, flows = Counter[str](), Counter[str]()
+        for flow, value in _REQUESTS.findall(metrics):
+            flows[flow] += int(float(value))
+        for pid in isolation.processes(self.layout):
             with suppress(OSError):
-                name = own.get(pid) or _program(pid)
-                used[name] = used.get(name, Used()) + usage(pid)
-        return Look(time.monotonic(), used, flows, requests)
-
-    @property
-    def _programs(self) -> dict[str, "subprocess.Popen[bytes]"]:
-        named = {"kwok (double)": self._kwok, "logs (double)": self._logs}
-        return {name: each for name, each in named.items() if each is not None}
+                program = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0].decode()
+                if part := _PARTS.get(Path(program).name):
+                    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                    used = (int(fields[11]) + int(fields[12])) / _TICKS
+                    cpu[part] += used  # type: ignore[assignment]  # Counter sums any numbers
+        return Look(time.monotonic(), cpu, flows)
 
     def _submit(self, api: Any, submission: Submission) -> None:
         submit(JobApi(api, JOBS, submission.job.name), submission, {}, Silence())
@@ -303,36 +279,7 @@ class Simulated:
 
     def _start(self, entered: ExitStack, program: Path) -> None:
         """Start what plays the nodes' parts, in the network of the only real one."""
-        account = {"name": "kwok", "namespace": "kube-system"}
-        subject = {"kind": "ServiceAccount", **account}
-        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole"}
-        everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
-        self.apply(
-            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account},
-            {
-                **_ROLE_BINDING,
-                "metadata": {"name": "kwok"},
-                "roleRef": {**role, "name": "cluster-admin"},
-                "subjects": [subject],
-            },
-            {
-                "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
-                "kind": "FlowSchema",
-                "metadata": {"name": "kwok"},
-                "spec": {
-                    "priorityLevelConfiguration": {"name": "exempt"},
-                    "matchingPrecedence": 500,
-                    "rules": [
-                        {
-                            "subjects": [{"kind": "ServiceAccount", "serviceAccount": account}],
-                            "resourceRules": [
-                                {**everything, "namespaces": ["*"], "clusterScope": True}
-                            ],
-                        }
-                    ],
-                },
-            },
-        )
+        self.apply(*yaml.safe_load_all(_GRANTS))
         path = "/api/v1/namespaces/kube-system/serviceaccounts/kwok/token"
         body = {"spec": {"expirationSeconds": 24 * 3600}}
         token = self.ask(Request("POST", path, body=body))["status"]["token"]
@@ -341,25 +288,23 @@ class Simulated:
         file.touch(0o600)
         file.write_text(kube.kubeconfig("kwok", cluster["cluster"], {"token": token}))
         enter, address = network.enter(self.layout), str(self.layout.node_address)
-        self._kwok = self._run(
+        self._run(
             entered,
             *(*enter, str(program), f"--kubeconfig={file}", f"--config={_HERE / 'stages.yaml'}"),
             *("--manage-all-nodes=false", "--manage-nodes-with-label-selector=type=kwok"),
             *("--cidr=10.128.0.0/16", f"--node-ip={address}", f"--node-port={_LOG_PORT}"),
-            f"--server-address=127.0.0.1:{_OWN_PORT}",
-            f"--node-lease-duration-seconds={_LEASE_SECONDS}",
+            *("--server-address=127.0.0.1:10348", "--node-lease-duration-seconds=160"),
             log="kwok",
         )
         pair = map(str, (self.layout.certificate("kubelet"), self.layout.key("kubelet")))
         module = (sys.executable, "-m", "tests.bench.container_logs", address, str(_LOG_PORT))
-        self._logs = self._run(entered, *enter, *module, *pair, str(self.ended), log="logs")
+        self._run(entered, *enter, *module, *pair, str(self.ended), log="logs")
 
-    def _run(self, entered: ExitStack, *command: str, log: str) -> "subprocess.Popen[bytes]":
+    def _run(self, entered: ExitStack, *command: str, log: str) -> None:
         with (self.directory / f"{log}.log").open("wb") as output:
             started = subprocess.Popen(command, cwd=CHECKOUT, stdout=output, stderr=output)
         entered.callback(started.wait)
         entered.callback(started.kill)
-        return started
 
     def _create_nodes(self) -> None:
         room = {"cpu": "96", "memory": "1Ti", "pods": "110", GPU: "8"}
@@ -381,10 +326,6 @@ class Simulated:
         others = [*contents(JOBS, own=True, known={}), *foundations(source, JOBS, wait)]
         self.apply(restricted_namespace(JOBS), *others)
 
-    def _await_operator(self) -> None:
-        ready = {"kubeconfig": self.kubeconfig, "jobNamespace": JOBS, "deployment": NAME}
-        OperatorReadyHandler(stop_all).create(ready, Silence())
-
 
 def kwok() -> Path:
     """Return kwok, which is built first if this version is not in the cache."""
@@ -398,20 +339,6 @@ def kwok() -> Path:
         program.parent.mkdir(exist_ok=True)
         Path(built.path).rename(program)
     return program
-
-
-def usage(pid: int) -> Used:
-    """Return what a process has used; raises `OSError` if it has ended."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    text = Path(f"/proc/{pid}/status").read_text()
-    status = dict(re.findall(r"^(\w+):\s+(\d+)", text, re.MULTILINE))
-    cpu = (int(fields[11]) + int(fields[12])) / _TICKS
-    return Used(cpu, int(status.get("VmHWM", 0)) / 1024, int(status["Threads"]))
-
-
-def _program(pid: int) -> str:
-    name = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0].decode()
-    return "operator" if Path(name).name == "manager" else Path(name).name
 
 
 def _at_once(call: Callable[[T], object], items: Sequence[T]) -> None:

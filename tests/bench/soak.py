@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+import yaml
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -24,11 +25,6 @@ from tests.engine.footprint import Footprint
 
 _LIMIT_SECONDS = 15 * 60.0
 _WARM_ROUNDS = 2
-_SETTINGS = "config:\n  slipway:cluster: {kind: embedded}\n  slipway:jobs:\n"
-_JOB = (
-    "    soak-{number}: {{script: soak.py, workers: 1, cpu: 100m, memory: 500Mi,"
-    " args: ['{number}']}}\n"
-)
 _SCRIPT = """\
 import torch, torch.distributed as dist
 dist.init_process_group("gloo")
@@ -49,59 +45,50 @@ BOUNDS = {
 """How far the last rounds may be above the first ones: a factor, and an amount on top."""
 
 
-class Soak:
-    """The stack and what it holds on this machine."""
+def run(scratch: Scratch, command: str) -> Finished:
+    finished = scratch.run(command, _LIMIT_SECONDS)
+    if finished.code != 0:
+        raise SystemExit(str(finished))
+    return finished
 
-    def __init__(self, scratch: Scratch) -> None:
-        self.scratch = scratch
-        (scratch.checkout / "soak.py").write_text(_SCRIPT)
 
-    def round(self, number: int) -> Finished:
-        """Train job `number` beside the one before it; the one before that goes."""
-        names = range(max(1, number - 1), number + 1)
-        settings = self.scratch.checkout / "Pulumi.dev.yaml"
-        kept = settings.read_text().splitlines() if settings.exists() else []
-        salt = [f"{line}\n" for line in kept if line.startswith("encryptionsalt:")]
-        jobs = (_JOB.format(number=each) for each in names)
-        settings.write_text("".join([_SETTINGS, *jobs, *salt]))
-        return self._run("make up")
+def train(scratch: Scratch, number: int) -> Finished:
+    """Train job `number` beside the one before it; the one before that goes."""
+    file = scratch.checkout / "Pulumi.dev.yaml"
+    document = yaml.safe_load(file.read_text()) if file.exists() else {}
+    job = {"script": "soak.py", "workers": 1, "cpu": "100m", "memory": "500Mi"}
+    numbers = range(max(1, number - 1), number + 1)
+    jobs = {f"soak-{each}": {**job, "args": [str(each)]} for each in numbers}
+    config = {"slipway:cluster": {"kind": "embedded"}, "slipway:jobs": jobs}
+    file.write_text(yaml.safe_dump({**document, "config": config}))
+    return run(scratch, "make up")
 
-    def down(self) -> Finished:
-        return self._run("make down")
 
-    def _run(self, command: str) -> Finished:
-        finished = self.scratch.run(command, _LIMIT_SECONDS)
-        if finished.code != 0:
-            raise SystemExit(str(finished))
-        return finished
-
-    def measure(self) -> dict[str, float]:
-        """Return what the stack holds now, by the names of `BOUNDS`."""
-        [cluster] = (self.scratch.state_home / "slipway/clusters").iterdir()
-        layout = Layout(cluster)
-        processes = Footprint.take(self.scratch.directory).processes
-        ctr, nft = str(toolchain.path("ctr")), str(toolchain.path("nft"))
-        ctr_list = (ctr, f"--address={layout.containerd_socket}", "--namespace=k8s.io")
-        ruleset = ("ip", "netns", "exec", layout.node, nft, "list", "ruleset")
-        mounts = Path("/proc/self/mountinfo").read_text().splitlines()
-        return {
-            "memory (MiB)": sum(_of(each.pid, _pss) for each in processes) / 1024,
-            "open files": sum(_of(each.pid, _files) for each in processes),
-            "processes": len(processes),
-            "containers": len(_lines(*ctr_list, "containers", "list", "--quiet")),
-            "images": len(_lines(*ctr_list, "images", "list", "--quiet")),
-            "mounts": sum(str(cluster) in line or layout.id in line for line in mounts),
-            "nftables lines": len(_lines(*ruleset)),
-            "disk (MiB)": float(_lines("du", "-sm", str(self.scratch.directory))[0].split()[0]),
-        }
+def measure(scratch: Scratch) -> dict[str, float]:
+    """Return what the stack holds now, by the names of `BOUNDS`."""
+    [cluster] = (scratch.state_home / "slipway/clusters").iterdir()
+    layout = Layout(cluster)
+    pids = [each.pid for each in Footprint.take(scratch.directory).processes]
+    ctr, nft = str(toolchain.path("ctr")), str(toolchain.path("nft"))
+    ctr_list = (ctr, f"--address={layout.containerd_socket}", "--namespace=k8s.io")
+    ruleset = ("ip", "netns", "exec", layout.node, nft, "list", "ruleset")
+    mounts = Path("/proc/self/mountinfo").read_text().splitlines()
+    return {
+        "memory (MiB)": sum(_of(pid, _pss) for pid in pids) / 1024,
+        "open files": sum(_of(pid, _files) for pid in pids),
+        "processes": len(pids),
+        "containers": len(_lines(*ctr_list, "containers", "list", "--quiet")),
+        "images": len(_lines(*ctr_list, "images", "list", "--quiet")),
+        "mounts": sum(str(cluster) in line or layout.id in line for line in mounts),
+        "nftables lines": len(_lines(*ruleset)),
+        "disk (MiB)": float(_lines("du", "-sm", str(scratch.directory))[0].split()[0]),
+    }
 
 
 def _pss(process: Path) -> float:
     """Return the memory of a process in KiB, shared pages counted in parts (proc(5))."""
-    for line in (process / "smaps_rollup").read_text().splitlines():
-        if line.startswith("Pss:"):
-            return float(line.split()[1])
-    return 0.0
+    lines = (line.split() for line in (process / "smaps_rollup").read_text().splitlines())
+    return next((float(words[1]) for words in lines if words[0] == "Pss:"), 0.0)
 
 
 def _files(process: Path) -> float:
@@ -124,18 +111,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("minutes", type=float, nargs="?", default=30.0)
     minutes = parser.parse_args().minutes
-    console, soak = Console(), Soak(Scratch.copy_of(CHECKOUT))
+    console, scratch = Console(), Scratch.copy_of(CHECKOUT)
+    (scratch.checkout / "soak.py").write_text(_SCRIPT)
     rounds: list[dict[str, float]] = []
     began = time.monotonic()
     try:
         while time.monotonic() - began < 60 * minutes or len(rounds) < 3 * _WARM_ROUNDS:
-            took = soak.round(len(rounds) + 1).seconds
-            rounds.append(soak.measure())
+            took = train(scratch, len(rounds) + 1).seconds
+            rounds.append(measure(scratch))
             held = ", ".join(f"{name} {value:.0f}" for name, value in rounds[-1].items())
             console.print(f"round {len(rounds)}: {took:.1f} s; {held}", highlight=False)
     finally:
-        soak.down()
-        soak.scratch.remove()
+        run(scratch, "make down")
+        scratch.remove()
     rounds = rounds[_WARM_ROUNDS:]
     third = max(1, len(rounds) // 3)
     table = Table("held", "first rounds", "last rounds", "bound", "", box=box.SIMPLE)
@@ -145,8 +133,8 @@ def main() -> None:
         last = statistics.median(each[name] for each in rounds[-third:])
         bound = factor * first + more
         exceeded |= last > bound
-        row = (name, f"{first:.0f}", f"{last:.0f}", f"{bound:.0f}", "ok" if last <= bound else "✗")
-        table.add_row(*row)
+        numbers = (f"{value:.0f}" for value in (first, last, bound))
+        table.add_row(name, *numbers, "ok" if last <= bound else "✗")
     console.print(table)
     raise SystemExit(int(exceeded))
 

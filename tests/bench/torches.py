@@ -26,11 +26,14 @@ _IMPORT = (
 )
 
 
-def _rate(image: Opened, net: str, precision: str, directory: Path) -> float:
+def _rate(image: Opened, net: str, precision: str) -> float:
     """Return the samples per second of a short training on two ranks."""
     arguments = (*_NETS[net], "--precision", precision)
     rank = Rank(program=("-m", f"slipway_trainer.{net}"))
-    first, _ = image.train(directory, rank, rank, args=arguments, env={"OMP_NUM_THREADS": "1"})
+    with tempfile.TemporaryDirectory() as directory:
+        first, _ = image.train(
+            Path(directory), rank, rank, args=arguments, env={"OMP_NUM_THREADS": "1"}
+        )
     assert first.code == 0, first.errors
     [epoch] = first.of("epoch")
     return float(epoch["samples_per_second"])
@@ -38,37 +41,31 @@ def _rate(image: Opened, net: str, precision: str, directory: Path) -> float:
 
 def main(rounds: int) -> None:
     """Print a table in Markdown."""
-    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     with ExitStack() as held:
-        directory = Path(held.enter_context(tempfile.TemporaryDirectory()))
         images = {}
         for each in usable(None):
-            storage = directory / each.torch
-            storage.mkdir()
+            storage = Path(held.enter_context(tempfile.TemporaryDirectory()))
             images[each.torch] = held.enter_context(
                 opened(trainer(each.torch, cifar=True), storage)
             )
-        for number in range(rounds):
+        for _ in range(rounds):
             for net in _NETS:
                 for precision in ("float32", "bfloat16"):
                     for torch, image in images.items():
-                        place = directory / f"{number}-{net}-{precision}-{torch}"
-                        place.mkdir()
-                        rate = _rate(image, net, precision, place)
-                        found[f"{net}, {precision}, samples/s", torch].append(rate)
+                        rate = _rate(image, net, precision)
+                        found[f"{net}, {precision}, samples/s"][torch].append(rate)
             for torch, image in images.items():
                 seconds = float(image.run("python3", "-c", _IMPORT))
-                found["import torch, s", torch].append(seconds)
-    print(
-        f"| | {' | '.join(images)} | ratio | lowest | highest |\n|---|{'---|' * (len(images) + 3)}"
-    )
-    new, old = list(images)[:2]
-    for what in dict.fromkeys(what for what, _ in found):
-        shown = " | ".join(f"{median(found[what, torch]):,.4g}" for torch in images)
-        pairs = zip(found[what, new], found[what, old], strict=True)
-        ratios = [now / before for now, before in pairs]
-        ends = f"{median(ratios):.2f} | {min(ratios):.2f} | {max(ratios):.2f}"
-        print(f"| {what} | {shown} | {ends} |")
+                found["import torch, s"][torch].append(seconds)
+    print(f"| | {' | '.join(images)} | ratio | lowest | highest |")
+    print(f"|---|{'---|' * (len(images) + 3)}")
+    for what, by_torch in found.items():
+        new, old, *_ = by_torch.values()
+        ratios = [now / before for now, before in zip(new, old, strict=True)]
+        shown = [f"{median(each):,.4g}" for each in by_torch.values()]
+        shown += [f"{each:.2f}" for each in (median(ratios), min(ratios), max(ratios))]
+        print(f"| {what} | {' | '.join(shown)} |")
 
 
 if __name__ == "__main__":

@@ -20,46 +20,33 @@ from images.build.releases import RELEASES
 from images.build.runner import BuildFailed, Runner
 from images.build.trainer import TRAINER_CIFAR
 
-LIMIT_SECONDS = 3600
 BENCH = "tests/trainer/bench"
 PYPI = "/mnt/pypi"
-"""Where PyPI's packages are in the container."""
+"""The folder of PyPI's packages in the container."""
 
 
 def main(arguments: list[str]) -> int:
     """Run the benchmark and return its exit code."""
-    if not TRAINER_CIFAR.archive.exists():
-        print(
-            f"{TRAINER_CIFAR.archive} is missing: `make up` builds it for a stack with cifar-gloo",
-            file=sys.stderr,
-        )
+    archive = TRAINER_CIFAR.archive
+    if not archive.exists():
+        print(f"{archive} is missing: `make up` builds it for a stack with cifar-gloo",
+              file=sys.stderr)  # fmt: skip
         return 1
     # In the cache, for the packages there are linked and not copied.
     with tempfile.TemporaryDirectory(prefix="bench-", dir=cache_dir()) as storage:
-        buildah = [
-            str(toolchain.path("buildah")),
-            f"--root={storage}/images",
-            f"--runroot={storage}/run",
-            "--storage-driver=vfs",
-        ]
+        store = (f"--root={storage}/images", f"--runroot={storage}/run", "--storage-driver=vfs")
+        buildah = [str(toolchain.path("buildah")), *store]
         volumes = [f"--volume={CHECKOUT / BENCH}:/mnt/{BENCH}:ro"]
         packages = _pypi(Path(storage))
         if packages is not None:
             volumes.append(f"--volume={packages}:{PYPI}:ro")
             arguments = [f"--pypi={PYPI}", *arguments]
+        command = ["env", "PYTHONPATH=/opt/slipway:/mnt", "python3", "-m", "tests.trainer.bench"]
         try:
-            _output([*buildah, "pull", "--quiet", f"oci-archive:{TRAINER_CIFAR.archive}"])
+            _output([*buildah, "pull", "--quiet", f"oci-archive:{archive}"])
             container = _output([*buildah, "from", TRAINER_CIFAR.reference])
-            command = [
-                "env",
-                "PYTHONPATH=/opt/slipway:/mnt",
-                "python3",
-                "-m",
-                "tests.trainer.bench",
-            ]
             opened = [*buildah, "run", "--isolation=chroot", *volumes, container, "--", *command]
-            opened += arguments
-            return subprocess.run(opened, check=False, timeout=LIMIT_SECONDS).returncode
+            return subprocess.run([*opened, *arguments], check=False, timeout=3600).returncode
         finally:
             subprocess.run([*buildah, "rm", "--all"], capture_output=True, check=False, timeout=60)
 
@@ -68,9 +55,9 @@ def _pypi(storage: Path) -> Path | None:
     """Return a directory with PyPI's torch, or None after a line that says why there is none."""
     target = storage / "pypi"
     print("PyPI's torch: 3 GB to fetch, unless it is in the cache", file=sys.stderr)
+    torch = str(TRAINER_CIFAR.torch)
+    lock = TRAINER_CIFAR.context / f"requirements.cuda-{torch}.lock"
     try:
-        torch = str(TRAINER_CIFAR.torch)
-        lock = TRAINER_CIFAR.context / f"requirements.cuda-{torch}.lock"
         runner = Runner(storage / "pip.log", Silence())
         pip.install(lock, target, runner, RELEASES[torch].python)
     except BuildFailed as error:
@@ -80,7 +67,6 @@ def _pypi(storage: Path) -> Path | None:
 
 
 def _output(command: list[str]) -> str:
-    """Return what a command prints."""
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=300)
     return done.stdout.strip()
 

@@ -42,23 +42,18 @@ def document(record: Record) -> dict[str, Any]:
     result = record.result or {}
     by = {key: value for key, value in record.provenance.items() if key != "image"}
     kept = {key: result[key] for key in _KEPT if result.get(key) is not None}
-    return {
-        "machine": machine(),
-        "versions": {"torch": result.get("torch"), "slipway": str(by.get("revision"))[:12]},
-        "date": f"{datetime.now(UTC):%Y-%m-%d}",
-        "run": asdict(replace(record, provenance=by, result=kept)),
-    }
-
-
-def machine() -> dict[str, Any]:
-    """Return what the speed depends on: processor, cores and memory."""
     about = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     model = next((line.partition(":")[2] for line in about if line.startswith("model name")), "")
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
-        "processor": model.strip() or platform.machine(),
-        "cores": os.cpu_count(),
-        "memory": gibibytes(memory),
+        "machine": {
+            "processor": model.strip() or platform.machine(),
+            "cores": os.cpu_count(),
+            "memory": gibibytes(memory),
+        },
+        "versions": {"torch": result.get("torch"), "slipway": str(by.get("revision"))[:12]},
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "run": asdict(replace(record, provenance=by, result=kept)),
     }
 
 

@@ -30,24 +30,25 @@ _ABOUT = (
     "Trains PyTorch jobs on a new or existing cluster. The inputs are those of a stack's file. "
     "Paths are relative to the program's folder."
 )
+
+
+def _map(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "additionalProperties": values}
+
+
+def _reference(name: str) -> dict[str, str]:
+    return {"$ref": f"#/types/{_TYPE}{name}"}
+
+
 _OUTPUTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-    "jobs": (
-        "The result of each job that ran, by its name.",
-        {"type": "object", "additionalProperties": {"$ref": f"#/types/{_TYPE}Result"}},
-    ),
+    "jobs": ("The result of each job that ran, by its name.", _map(_reference("Result"))),
     "cluster": (
         "The cluster's kind, the namespace for jobs, and the parts that the component created.",
-        {"type": "object", "additionalProperties": _ANY},
+        _map(_ANY),
     ),
     "kubeconfig": ("The cluster's kubeconfig.", {"type": "string", "secret": True}),
-    "skipped": (
-        "The demos that the cluster can't run, each with the reason.",
-        {"type": "object", "additionalProperties": _TEXT},
-    ),
-    "notRun": (
-        "The jobs that did not run, each with the reason.",
-        {"type": "object", "additionalProperties": _TEXT},
-    ),
+    "skipped": ("The demos that the cluster can't run, each with the reason.", _map(_TEXT)),
+    "notRun": ("The jobs that did not run, each with the reason.", _map(_TEXT)),
 }
 
 
@@ -57,21 +58,16 @@ def schema() -> str:
     It has no defaults: an SDK would send them, and override what the catalogue says of a job.
     """
     settings, _ = schemas.settings(as_text=False)
-    clusters = [key for key in settings if key in CLUSTERS]
     types = dict(_types({**settings, **schemas.result_definitions()}))
     config: Mapping[str, Any] = json.loads(schemas.stack())["properties"]["config"]["properties"]
     texts = {key.partition(":")[2]: each.get("description") for key, each in config.items()}
-    references = {_name(key): {"$ref": f"#/types/{_TYPE}{_name(key)}"} for key in settings}
-    mapping = {key: references[_name(key)]["$ref"] for key in clusters}
+    kinds = {key: _reference(_name(key)) for key in settings if key in CLUSTERS}
+    mapping = {key: each["$ref"] for key, each in kinds.items()}
+    discriminator = {"propertyName": "kind", "mapping": mapping}
     inputs: dict[str, dict[str, Any]] = {
-        "cluster": {
-            "oneOf": [references[_name(key)] for key in clusters],
-            "discriminator": {"propertyName": "kind", "mapping": mapping},
-        },
-        "jobs": {"type": "object", "additionalProperties": references["Job"]},
-        "outputs": references["Outputs"],
-        "tracking": references["Tracking"],
-        "notify": references["Notify"],
+        "cluster": {"oneOf": [*kinds.values()], "discriminator": discriminator},
+        "jobs": _map(_reference("Job")),
+        **{key: _reference(key.capitalize()) for key in ("outputs", "tracking", "notify")},
         "exec": {"type": "boolean"},
         "torch": _TEXT,
         "prices": _TEXT,
@@ -80,8 +76,7 @@ def schema() -> str:
         inputs[key] = {**each, "description": texts[key] or settings[key]["description"]}
     inputs["secrets"] = {
         "description": "Secrets, by the keys that `notify` and jobs' `env` name: {config: key}.",
-        "type": "object",
-        "additionalProperties": _TEXT,
+        **_map(_TEXT),
         "secret": True,
     }
     component = {
@@ -140,7 +135,7 @@ def _field(node: Mapping[str, Any]) -> dict[str, Any]:
 def _type(node: Mapping[str, Any]) -> dict[str, Any]:
     """Return the type of a value by its JSON schema."""
     if "$ref" in node:
-        return {"$ref": f"#/types/{_TYPE}{_name(str(node['$ref']).rpartition('/')[2])}"}
+        return _reference(_name(str(node["$ref"]).rpartition("/")[2]))
     if variants := node.get("anyOf"):
         return _one_of([_type(each) for each in variants])
     kinds = node.get("type", "string" if "const" in node else None)
@@ -151,8 +146,7 @@ def _type(node: Mapping[str, Any]) -> dict[str, Any]:
     if kinds == "object":
         inner = node.get("additionalProperties")
         inner = next(iter(node.get("patternProperties", {}).values()), inner)
-        value = _type(inner) if isinstance(inner, Mapping) else _ANY
-        return {"type": "object", "additionalProperties": value}
+        return _map(_type(inner) if isinstance(inner, Mapping) else _ANY)
     return _ANY if kinds is None else {"type": kinds}
 
 

@@ -47,24 +47,21 @@ def record() -> str:
         scratch.remove()
 
 
-def rows(recorded: str) -> list[Text]:
-    """Return the rows of Slipway's own resources, of each second the last one, and the sum."""
+def draw(recorded: str) -> str:
+    """Return the picture, as SVG, of the command and what it printed.
+
+    It has the rows of Slipway's own resources, of each second the last one, and the sum.
+    """
     shown: dict[tuple[str, ...], Text] = {}
-    for line in recorded.splitlines():
-        text = Text.from_ansi(line)
+    for text in map(Text.from_ansi, recorded.splitlines()):
         if row := _ROW.match(text.plain):
             shown[row["resource"], row["state"].split()[0], row["seconds"]] = text
         elif _SUM.match(text.plain):
             shown[(text.plain,)] = text
-    return [*shown.values()]
-
-
-def draw(recorded: str) -> str:
-    """Return the picture, as SVG, of the command and what it printed."""
     console = Console(record=True, width=COLUMNS, file=StringIO(), force_terminal=True)
     console.print(Text(f"$ {_COMMAND}", style="bold"))
-    for row in rows(recorded):
-        console.print(row)
+    for text in shown.values():
+        console.print(text)
     return _FONTS.sub("", console.export_svg(title="Slipway", unique_id="slipway"))
 
 

@@ -33,28 +33,32 @@ _ASIDE = re.compile(r" \(\[[^]]*\]\([^)]*\)\)")
 _LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
 _PROGRAMS = (["script"], ["build"], ["image", "command"])
 """A job that is not in the catalogue has exactly one of these."""
+_OTHERS: Mapping[str, tuple[type[Any], str]] = {
+    "outputs": (KeptOutputs, "Storage for files from jobs without `outputs`."),
+    "tracking": (Tracking, "Where runs are tracked: on a server or in files; by default nowhere."),
+    "notify": (Notify, "A webhook that is called when a run ends."),
+}
 _PULUMI = ("secretsprovider", "encryptedkey", "encryptionsalt", "environment")
 
 
 def stack() -> str:
     """Return the content of `STACK`: the JSON Schema of every `Pulumi.<stack>.yaml`."""
     definitions, name = settings()
+    job = {"$ref": "#/$defs/job"}
+    demos = {
+        demo: {
+            "description": f"A demo: {each.module or each.script} with {each.backend}; "
+            "{} changes nothing.",
+            "anyOf": [job, {"type": "null"}],
+        }
+        for demo, each in CATALOG.items()
+    }
     jobs = {
         "description": "The jobs to train, by name: the catalogue's demos, and your own jobs.",
         "type": "object",
         "propertyNames": name,
-        "properties": {
-            demo: {
-                "description": f"A demo: {each.module or each.script} with {each.backend}; "
-                "{} changes nothing.",
-                "anyOf": [{"$ref": "#/$defs/job"}, {"type": "null"}],
-            }
-            for demo, each in CATALOG.items()
-        },
-        "additionalProperties": {
-            "$ref": "#/$defs/job",
-            "oneOf": [{"required": each} for each in _PROGRAMS],
-        },
+        "properties": demos,
+        "additionalProperties": {**job, "oneOf": [{"required": each} for each in _PROGRAMS]},
     }
     config = {
         "slipway:cluster": {
@@ -62,9 +66,7 @@ def stack() -> str:
             "oneOf": [{"$ref": f"#/$defs/{kind}"} for kind in CLUSTERS],
         },
         "slipway:jobs": jobs,
-        "slipway:outputs": {"$ref": "#/$defs/outputs"},
-        "slipway:tracking": {"$ref": "#/$defs/tracking"},
-        "slipway:notify": {"$ref": "#/$defs/notify"},
+        **{f"slipway:{key}": {"$ref": f"#/$defs/{key}"} for key in _OTHERS},
         "slipway:torch": {
             "description": "The version of torch for jobs that do not set one.",
             "enum": [*RELEASES],
@@ -105,12 +107,8 @@ def settings(*, as_text: bool = True) -> tuple[dict[str, Any], dict[str, Any]]:
     job = _define("job", TrainingJob, definitions, _of_the_page(), as_text=as_text)
     name = job["properties"].pop("name")
     del job["properties"]["module"], job["required"]
-    outputs = _define("outputs", KeptOutputs, definitions, as_text=as_text)
-    outputs["description"] = "Storage for files from jobs without `outputs`."
-    tracking = _define("tracking", Tracking, definitions, as_text=as_text)
-    tracking["description"] = "Where runs are tracked: on a server or in files; by default nowhere."
-    notify = _define("notify", Notify, definitions, as_text=as_text)
-    notify["description"] = "A webhook that is called when a run ends."
+    for key, (its, text) in _OTHERS.items():
+        _define(key, its, definitions, as_text=as_text)["description"] = text
     return definitions, name
 
 

@@ -17,7 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
-    from types import TracebackType
     from typing import Any, NoReturn, Self
 
 PLACE = "SLIPWAY_DOUBLES"
@@ -54,11 +53,7 @@ def note(program: str, arguments: Sequence[str]) -> None:
 
 
 class State(dict[str, "Any"]):
-    """A program's state, which is kept as it is afterwards; one program at a time.
-
-    Args:
-        name: Of the program.
-    """
+    """A program's state, which is kept as it is afterwards; one program at a time."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -72,12 +67,7 @@ class State(dict[str, "Any"]):
                 self.update(marshal.load(file))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with open(self._file, "wb") as file:
             marshal.dump(dict(self), file)
         self._lock.close()

@@ -27,9 +27,7 @@ _ANSWERS: Mapping[str, Any] = {
     ],
     "vm list-usage": [
         {"name": {"value": name}, "currentValue": "0", "limit": "100"}
-        for name in (
-            *("cores", "lowPriorityCores", "standardDSv5Family", "Standard NCASv3_T4 Family"),
-        )
+        for name in ("cores", "lowPriorityCores", "standardDSv5Family", "Standard NCASv3_T4 Family")
     ],
 }
 

@@ -14,6 +14,7 @@ from tests.doubles.recorded_archive import ctr
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 _FORMAT = {"--format": True, "-f": True}
@@ -50,18 +51,8 @@ def main(arguments: list[str]) -> None:
     sys.stdout.write(printed)
 
 
-def _version(_containers: dict[str, Any], rest: list[str], _sent: bytes) -> str:
-    Arguments(rest, _FORMAT)
-    return "28.2.2\n"
-
-
-def _short_version(_containers: dict[str, Any], _rest: list[str], _sent: bytes) -> str:
-    return "Docker version 28.2.2, build e6534b4\n"
-
-
 def _info(_containers: dict[str, Any], rest: list[str], _sent: bytes) -> str:
-    wanted = Arguments(rest, _FORMAT).last(*_FORMAT) or ""
-    if wanted == "{{json .}}":
+    if Arguments(rest, _FORMAT).last(*_FORMAT) == "{{json .}}":
         return '{"CgroupVersion": "2", "MemoryLimit": true, "PidsLimit": true, "CPUShares": true}\n'
     return "overlay2\n"
 
@@ -120,11 +111,6 @@ def _run(containers: dict[str, Any], rest: list[str], _sent: bytes) -> str:
     return f"{name}\n"
 
 
-def _logs(_containers: dict[str, Any], rest: list[str], _sent: bytes) -> str:
-    Arguments(rest, {"-f": False})
-    return "Reached target Multi-User System.\n"
-
-
 def _exec(containers: dict[str, Any], rest: list[str], sent: bytes) -> str:
     container, *command = Arguments(rest, _EXEC, inner=True).words
     each = _of(containers, container)
@@ -150,14 +136,6 @@ def _rm(containers: dict[str, Any], rest: list[str], _sent: bytes) -> str:
     return "".join(f"{name}\n" for name in words)
 
 
-def _start(containers: dict[str, Any], rest: list[str], _sent: bytes) -> str:
-    return _set(containers, rest, "running")
-
-
-def _stop(containers: dict[str, Any], rest: list[str], _sent: bytes) -> str:
-    return _set(containers, rest, "exited")
-
-
 def _set(containers: dict[str, Any], rest: list[str], to: str) -> str:
     words = Arguments(rest, {}).words
     for name in words:
@@ -172,17 +150,17 @@ def _of(containers: dict[str, Any], name: str) -> dict[str, Any]:
     return found
 
 
-_COMMANDS = {
-    "-v": _short_version,
-    "version": _version,
+_COMMANDS: dict[str, Callable[[dict[str, Any], list[str], bytes], str]] = {
+    "-v": lambda *_: "Docker version 28.2.2, build e6534b4\n",
+    "version": lambda *_: "28.2.2\n",
     "info": _info,
     "ps": _ps,
     "inspect": _inspect,
     "network": _network,
     "run": _run,
-    "logs": _logs,
+    "logs": lambda *_: "Reached target Multi-User System.\n",
     "exec": _exec,
     "rm": _rm,
-    "start": _start,
-    "stop": _stop,
+    "start": lambda containers, rest, _: _set(containers, rest, "running"),
+    "stop": lambda containers, rest, _: _set(containers, rest, "exited"),
 }

@@ -17,9 +17,7 @@ from typing import Any, NoReturn
 
 import yaml
 
-SERVERS = (
-    "6dae42f8-4368-4678-94ff-3960e28e3630",  # AKS in Entra, everywhere the same
-)
+SERVERS = ("6dae42f8-4368-4678-94ff-3960e28e3630",)  # AKS in Entra, everywhere the same
 _LOGINS = ("devicecode", "interactive", "spn", "ropc", "msi", "azurecli", "azd", "workloadidentity")
 _VALUES = ("--authority-host", "--client-certificate", "--client-certificate-password",
            "--client-id", "--client-secret", "--environment", "--federated-token-file",
@@ -99,10 +97,8 @@ def parsed(arguments: list[str]) -> dict[str, str]:
 def certificate(kubeconfig: Path) -> dict[str, str]:
     """Return the login of the cluster's administrator."""
     [user] = yaml.safe_load(kubeconfig.read_text())["users"]
-    return {
-        "clientCertificateData": _text(user["user"]["client-certificate-data"]),
-        "clientKeyData": _text(user["user"]["client-key-data"]),
-    }
+    keys = {"clientCertificateData": "client-certificate-data", "clientKeyData": "client-key-data"}
+    return {key: base64.b64decode(user["user"][its]).decode() for key, its in keys.items()}
 
 
 def powerless(kubeconfig: Path) -> dict[str, str]:
@@ -127,10 +123,6 @@ def credential(status: dict[str, str]) -> dict[str, Any]:
 def refuse(message: str) -> NoReturn:
     """End with an error."""
     sys.exit(f"Error: {message}")
-
-
-def _text(encoded: str) -> str:
-    return base64.b64decode(encoded).decode()
 
 
 if __name__ == "__main__":

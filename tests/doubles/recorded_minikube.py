@@ -17,11 +17,13 @@ from tests.doubles.recorded_archive import ctr, tagged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, NoReturn
 
 with open(os.path.join(os.path.dirname(__file__), "minikube_reference.json")) as _file:
     _REFERENCE = json.load(_file)
 _EVERY: dict[str, bool] = _REFERENCE["every"]["flags"]
+_PARTS = ("Host", "Kubelet", "APIServer")
 
 
 def main(arguments: list[str]) -> None:
@@ -53,23 +55,17 @@ def _start(profiles: dict[str, Any], name: str, given: Arguments) -> tuple[str, 
     sys.stdout.write(f"* [{name}] minikube v1.36.0\n")
     if is_set("minikube-fails"):
         _failed("PROVIDER_DOCKER_NOT_RUNNING", "docker is not running", "Start the docker service")
-    if name in profiles:
-        for part in ("Host", "Kubelet", "APIServer"):
-            profiles[name][part] = "Running"
-    else:
+    if name not in profiles:
         os.makedirs(os.path.expanduser("~/.minikube"), exist_ok=True)
         count = int(given.last("--nodes") or 1)
         names = [name, *(f"{name}-m{number:02}" for number in range(2, count + 1))]
+        options = [each.partition(".")[2].split("=", 1) for each in given.all("--extra-config")]
         profiles[name] = {
-            "Host": "Running",
-            "Kubelet": "Running",
-            "APIServer": "Running",
-            "options": [
-                each.partition(".")[2].split("=", 1) for each in given.all("--extra-config")
-            ],
+            "options": options,
             "runtime": given.last("--container-runtime") or "docker",
             "nodes": {each: {} for each in names},
         }
+    profiles[name].update(dict.fromkeys(_PARTS, "Running"))
     _write_kubeconfig(name)
     return f"* Done! kubectl is now configured to use {name!r}\n", 0
 
@@ -85,7 +81,7 @@ def _status(profiles: dict[str, Any], name: str, given: Arguments) -> tuple[str,
     profile = _of(profiles, name)
     if given.last("--output") != "json":
         refuse("the recorded one prints its status in JSON alone")
-    parts = {part: profile[part] for part in ("Host", "Kubelet", "APIServer")}
+    parts = {part: profile[part] for part in _PARTS}
     # A worker that is stopped has an API server that is.
     worker = {**parts, "APIServer": parts["APIServer"].replace("Running", "Irrelevant")}
     rows = [{"Name": node, **(parts if node == name else worker)} for node in profile["nodes"]]
@@ -96,22 +92,14 @@ def _status(profiles: dict[str, Any], name: str, given: Arguments) -> tuple[str,
 def _profile_list(profiles: dict[str, Any], _name: str, given: Arguments) -> tuple[str, int]:
     if given.last("--output") != "json":
         refuse("the recorded one lists its profiles in JSON alone")
-    valid = [
-        {
-            "Name": name,
-            "Status": each["Host"],
-            "Config": {
-                "KubernetesConfig": {
-                    "ContainerRuntime": each["runtime"],
-                    "ExtraOptions": [
-                        {"Component": "kubelet", "Key": key, "Value": value}
-                        for key, value in each["options"]
-                    ],
-                }
-            },
-        }
-        for name, each in profiles.items()
-    ]
+    valid = []
+    for name, each in profiles.items():
+        options = [
+            {"Component": "kubelet", "Key": key, "Value": value} for key, value in each["options"]
+        ]
+        config = {"ContainerRuntime": each["runtime"], "ExtraOptions": options}
+        shown = {"Name": name, "Status": each["Host"], "Config": {"KubernetesConfig": config}}
+        valid.append(shown)
     return json.dumps({"invalid": [], "valid": valid}) + "\n", 0
 
 
@@ -146,13 +134,8 @@ def _ssh(profiles: dict[str, Any], name: str, given: Arguments) -> tuple[str, in
 
 
 def _stop(profiles: dict[str, Any], name: str, _given: Arguments) -> tuple[str, int]:
-    for part in ("Host", "Kubelet", "APIServer"):
-        _of(profiles, name)[part] = "Stopped"
+    _of(profiles, name).update(dict.fromkeys(_PARTS, "Stopped"))
     return "", 0
-
-
-def _version(_profiles: dict[str, Any], _name: str, _given: Arguments) -> tuple[str, int]:
-    return "minikube version: v1.36.0\n", 0
 
 
 def _of(profiles: dict[str, Any], name: str) -> dict[str, Any]:
@@ -196,7 +179,7 @@ def _write_kubeconfig(name: str) -> None:
         json.dump(document, file)
 
 
-_COMMANDS = {
+_COMMANDS: dict[str, Callable[[dict[str, Any], str, Arguments], tuple[str, int]]] = {
     "start": _start,
     "delete": _delete,
     "status": _status,
@@ -205,5 +188,5 @@ _COMMANDS = {
     "image load": _image_load,
     "ssh": _ssh,
     "stop": _stop,
-    "version": _version,
+    "version": lambda *_: ("minikube version: v1.36.0\n", 0),
 }

@@ -15,7 +15,6 @@ from tests.engine.embedded_cluster import TestCluster
 from tests.engine.pytorchjob_stack import Jobs
 
 _LOOK_SECONDS = 0.02
-_NFT = "add chain inet drill {way} {{ type filter hook {way} priority -300; policy drop; }}"
 
 
 @dataclass(frozen=True)
@@ -30,18 +29,17 @@ class Place:
         """Wait until a rank is at a moment of its program, or the job's pods are made."""
         deadline = time.monotonic() + limit
         while time.monotonic() < deadline and not is_over():
-            if moment == "created":
-                if self.jobs.items("pods", self.job):
-                    return True
-            elif any(self._moment(pid) == moment for pid in self.ranks()):
+            if moment in self._moments(moment):
                 return True
             time.sleep(_LOOK_SECONDS)
         return False
 
-    def _moment(self, pid: int) -> str:
-        with suppress(OSError):
-            return Path(f"/proc/{pid}/root/work/moment").read_text()
-        return ""
+    def _moments(self, wanted: str) -> Iterator[str]:
+        if wanted == "created" and self.jobs.items("pods", self.job):
+            yield wanted
+        for pid in self.ranks():
+            with suppress(OSError):
+                yield Path(f"/proc/{pid}/root/work/moment").read_text()
 
     def ranks(self) -> dict[int, str]:
         """Return the process of each rank's program, and the rank."""
@@ -54,14 +52,11 @@ class Place:
         }
 
     def rank(self, number: int) -> int:
-        return self._one(pid for pid, rank in self.ranks().items() if rank == str(number))
+        return min(pid for pid, rank in self.ranks().items() if rank == str(number))
 
     def program(self, part: str) -> int:
         """Return the oldest process in the cluster whose command line has this part."""
-        return self._one(pid for pid, words, _ in self._processes() if part in " ".join(words))
-
-    def _one(self, pids: Iterator[int]) -> int:
-        return min(pids)
+        return min(pid for pid, words, _ in self._processes() if part in " ".join(words))
 
     def _processes(self) -> Iterator[tuple[int, list[str], dict[str, str]]]:
         for pid in isolation.processes(self.cluster.layout):
@@ -104,19 +99,21 @@ def program_paused(part: str, seconds: float) -> Fault:
 
 
 def pod_deleted(replica: str) -> Fault:
-    return lambda place: _discard(
+    def fault(place: Place) -> None:
         place.jobs.kubectl("delete", "pod", f"{place.job}-{replica}", "--wait=false")
-    )
+
+    return fault
 
 
 def network_dropped(number: int, seconds: float) -> Fault:
     """Drop whatever comes to a pod or leaves it, in its own network namespace."""
+    chains = (f"add chain inet drill {way} {{ type filter hook {way} priority -300; policy drop; }}"
+              for way in ("input", "output"))  # fmt: skip
+    added = "; ".join(["add table inet drill", *chains])
 
     def fault(place: Place) -> None:
         inside = ["nsenter", f"--net=/proc/{place.rank(number)}/ns/net", "nft"]
-        subprocess.run([*inside, "add table inet drill"], check=True)
-        for way in ("input", "output"):
-            subprocess.run([*inside, _NFT.format(way=way)], check=True)
+        subprocess.run([*inside, added], check=True)
         time.sleep(seconds)
         subprocess.run([*inside, "delete table inet drill"], check=True)
 
@@ -142,6 +139,3 @@ def volume_emptied(place: Place) -> None:
         if line.startswith("drill "):
             left = [*_node(place), "umount", "--lazy", line.split()[1]]
             subprocess.run(left, check=False, capture_output=True)  # a bind may go with it
-
-
-def _discard(_: object) -> None: ...

@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as Late
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -108,10 +108,7 @@ ROWS = (
     Row("waiter killed", "mid-epoch", faults.program_killed(_WAITER), {**_RESTARTS, "wait": False}),
     Row("worker's network dropped for 6 s", "mid-epoch", faults.network_dropped(1, 6)),
     Row("volume full", "checkpoint", faults.volume_filled, _ENDS, "No space left", before=True),
-    Row(
-        *("webhook gone for 20 s", "submission", faults.program_paused(_OPERATOR, 20)),
-        before=True,
-    ),
+    Row("webhook gone for 20 s", "submission", faults.program_paused(_OPERATOR, 20), before=True),
 )
 
 
@@ -133,8 +130,7 @@ class Drill:
 
     def run(self, row: Row, number: int) -> Outcome:
         """Run one job to its end, with its fault on the way."""
-        name, seen = f"drill-{number}", Outcome()
-        place = Place(self.cluster, self.jobs, name)
+        seen, place = Outcome(), Place(self.cluster, self.jobs, f"drill-{number}")
         try:
             self._bring(row, place, seen)
         except Exception as error:  # noqa: BLE001 - the next row is not to be lost
@@ -144,10 +140,10 @@ class Drill:
         seen.faults += self._judged(row, place, seen)
         self._heal(seen)
         try:
-            self.runs.destroy(name)
+            self.runs.destroy(place.job)
         except Exception as error:  # noqa: BLE001 - as above; perhaps it never began
             seen.faults.append(f"it can't be removed: {error}")
-            self.jobs.remove(name)
+            self.jobs.remove(place.job)
         return seen
 
     def _bring(self, row: Row, place: Place, seen: Outcome) -> None:
@@ -163,9 +159,9 @@ class Drill:
                 except Late:
                     seen.faults.append(f"it hangs: not done within {row.limit:g} s")
                     return
-        result = self._result(place, declared, began, row.limit)
-        seen.state = result.get("state", "no result")
+        result = self._result(place, declared, began + row.limit)
         error = going.attempt.error
+        seen.state = result.get("state", "no result")
         seen.reason = str(result.get("reason", "")) or str(error or "")
         if error is not None and row.reason is None:
             seen.faults.append(str(error).splitlines()[0][:160])
@@ -189,7 +185,7 @@ class Drill:
             seen.faults.append(f"the job was never at {row.moment}")
 
     def _result(
-        self, place: Place, declared: Mapping[str, Any], began: float, limit: float
+        self, place: Place, declared: Mapping[str, Any], deadline: float
     ) -> Mapping[str, Any]:
         """Return the run's result, which a waiter may only come to have."""
         while True:
@@ -197,7 +193,7 @@ class Drill:
                 result: Mapping[str, Any] = self.runs.output(place.job)
             except KeyError:
                 return {}
-            if result["state"] != "Running" or time.monotonic() - began > limit:
+            if result["state"] != "Running" or time.monotonic() > deadline:
                 return result
             time.sleep(2)
             self.runs.train(place.job, **declared)
@@ -226,25 +222,19 @@ class Drill:
     def left(self) -> list[str]:
         """Return what the jobs have left in the node, after a minute."""
         time.sleep(_LEFT_SECONDS)
-        listed = self.cluster.get("pods", f"--namespace={JOBS}")["items"]
-        pods = [each["metadata"] for each in listed]
-        pods = [each for each in pods if each["name"].startswith("drill-")]
-        left = [f"pod {each['name']}" for each in pods]
+        pods = [each["metadata"] for each in self.cluster.get("pods", "--all-namespaces")["items"]]
+        left = [f"pod {each['name']}" for each in pods if each["name"].startswith("drill-")]
         for pid in isolation.processes(self.cluster.layout):
-            try:
+            with suppress(OSError):
                 text = Path(f"/proc/{pid}/environ").read_text(errors="replace")
-            except OSError:
-                continue
-            if "SLIPWAY_JOB=drill-" in text:
-                left.append(f"process {isolation.named(pid)}")
-        every = self.cluster.get("pods", "--all-namespaces")["items"]
-        alive = {each["metadata"]["uid"] for each in every}
+                if "SLIPWAY_JOB=drill-" in text:
+                    left.append(f"process {isolation.named(pid)}")
+        alive = {each["uid"] for each in pods}
         mounts = Path(f"/proc/{supervisor.pid(self.cluster.layout)}/mounts").read_text()
-        for line in mounts.splitlines():
-            point = line.split()[1]
-            if "/pods/" in point and point.split("/pods/")[1].split("/")[0] not in alive:
-                left.append(f"mount {point}")
-        return left
+        points = [line.split()[1] for line in mounts.splitlines()]
+        of_pods = [each for each in points if "/pods/" in each]
+        gone = [each for each in of_pods if each.split("/pods/")[1].split("/")[0] not in alive]
+        return [*left, *(f"mount {each}" for each in gone)]
 
 
 def declaration(row: Row) -> dict[str, Any]:
@@ -289,13 +279,10 @@ def _own_cluster() -> Iterator[tuple[TestCluster, Path]]:
 def main() -> int:
     """Print the table; exit with 1 if a row misses."""
     parser = argparse.ArgumentParser(prog="python -m tests.drill.table", description=__doc__)
-    parser.add_argument(
-        "rows", nargs="?", default="", help="a regular expression of the rows to run"
-    )
+    parser.add_argument("rows", nargs="?", default="", help="a regular expression of rows to run")
     wanted = parser.parse_args().rows
-    rows = [each for each in ROWS if re.search(wanted, f"{each.fault} @ {each.moment}")]
-    if ROWS[0] not in rows:
-        rows = [ROWS[0], *rows]
+    found = [each for each in ROWS[1:] if re.search(wanted, f"{each.fault} @ {each.moment}")]
+    rows = [ROWS[0], *found]
     seen: list[tuple[Row, Outcome]] = []
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the cluster is removed
     with _own_cluster() as (cluster, directory):
@@ -316,10 +303,10 @@ def _print(seen: list[tuple[Row, Outcome]]) -> None:
     columns = ("fault", "moment", "verdict", "ended", "s lost", "steps again", "notes")
     table = Table(*columns, box=box.SIMPLE_HEAD)
     for row, outcome in seen:
-        notes = "; ".join([*outcome.faults, *outcome.notes])
         table.add_row(
             *(row.fault, row.moment or "-", "misses" if outcome.faults else "passed"),
-            *(outcome.state, f"{outcome.seconds - usual:.0f}", str(outcome.repeated), notes),
+            *(outcome.state, f"{outcome.seconds - usual:.0f}", str(outcome.repeated)),
+            "; ".join([*outcome.faults, *outcome.notes]),
         )
     Console(width=200).print(table)
 

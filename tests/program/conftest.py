@@ -1,22 +1,27 @@
-"""What the tests of whole programs share."""
+"""Fixtures that the tests of whole programs share."""
 
+import sys
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from decimal import Decimal
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import pulumi
 import pytest
 import yaml
 
+from clusters.cluster import Kind
+from clusters.kinds import CLUSTERS
 from clusters.kubeconfig import cluster as existing
 from clusters.kubeconfig.choice import Choice
 from clusters.kubeconfig.found import Found
 from clusters.nodes import Capacity
 from core.manifests import Manifest, read
 from tests.doubles import recorded_kubelogin
-from tests.program.declared import Declare, Program, _Mocks, declare
+from tests.program.declared import STACKS, Declare, Program, _Mocks, declare
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -31,7 +36,9 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pytest.MonkeyP
         # The committed stacks are declared with their placeholders, and nobody logs in.
         patch.setattr("clusters.azure.checks.before_update", lambda *_, **__: None)
         # It would be parsed and sent for each of hundreds of programs.
-        patch.setattr("clusters.operator.training_operator.read", _without_schemas)
+        patch.setattr(
+            "clusters.operator.training_operator.read", lambda path: deepcopy(_parsed(path))
+        )
         yield patch
 
 
@@ -43,13 +50,9 @@ def _parsed(path: Path) -> Manifest:
     return manifest
 
 
-def _without_schemas(path: Path) -> Manifest:
-    return deepcopy(_parsed(path))
-
-
 @pytest.fixture
 def declared(monkeypatch: pytest.MonkeyPatch) -> Declare:
-    """Return what runs the program on a stack's settings, on the embedded cluster unless said."""
+    """Run the program on a stack's settings, on the embedded cluster unless one is given."""
 
     def run(stack: str = "dev", **settings: Any) -> Program:
         return declare({"cluster": {"kind": "embedded"}, **settings}, monkeypatch, stack=stack)
@@ -58,14 +61,14 @@ def declared(monkeypatch: pytest.MonkeyPatch) -> Declare:
 
 
 @pytest.fixture
-def changed(declared: Declare, root: Path) -> Declare:
-    """Return what runs the program with a template's settings of the cluster, some of them changed.
+def changed(declared: Declare) -> Declare:
+    """Run the program with a template's settings of the cluster, some of them changed.
 
     None leaves a setting out.
     """
 
     def run(stack: str, jobs: Any = None, **changes: Any) -> Program:
-        config = yaml.safe_load((root / f"stacks/{stack}.yaml").read_text())["config"]
+        config = yaml.safe_load((STACKS / f"{stack}.yaml").read_text())["config"]
         cluster = config["slipway:cluster"] | changes
         there = {key: each for key, each in cluster.items() if each is not None}
         jobs = config["slipway:jobs"] if jobs is None else jobs
@@ -76,11 +79,21 @@ def changed(declared: Declare, root: Path) -> Declare:
 
 @pytest.fixture
 def there_is(monkeypatch: pytest.MonkeyPatch) -> Callable[[Found], None]:
-    """Return what lets an existing cluster of any kubeconfig have what a test says."""
-    choice = Choice("work", "https://a.example:6443", "config", "a kubeconfig")
+    """Let an existing cluster of any kubeconfig have what a test says."""
+    choice = Choice("work", "https://10.30.0.4:6443", "config", "a kubeconfig")
     monkeypatch.setattr(existing, "choose", lambda *_: choice)
     monkeypatch.setattr(existing, "stack", lambda: "slipway/mine")
     return lambda there: monkeypatch.setattr(existing, "look", lambda *_: there)
+
+
+@pytest.fixture
+def pretended(monkeypatch: pytest.MonkeyPatch) -> Kind:
+    """The new kind, `pretended`: its folder is there, and its line is in `CLUSTERS`."""
+    for name in [each for each in sys.modules if "program.pretended" in each]:
+        monkeypatch.delitem(sys.modules, name)
+    kinds: Any = CLUSTERS
+    monkeypatch.setitem(kinds, "pretended", import_module("tests.program.pretended").KIND)
+    return CLUSTERS["pretended"]
 
 
 @pytest.fixture
@@ -89,3 +102,12 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     types: list[str] = []
     monkeypatch.setattr(_Mocks, "new_resource", lambda _self, args: types.append(args.typ))
     return types
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Messages and warnings that the program logs for the user."""
+    texts: list[str] = []
+    for level in ("info", "warn"):
+        monkeypatch.setattr(pulumi.log, level, lambda text, *_, **__: texts.append(text))
+    return texts

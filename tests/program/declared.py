@@ -25,7 +25,8 @@ from jobs.model import pytorchjob
 from jobs.model.manifest import manifest as submitted
 from jobs.model.submission import Submission
 
-PROJECT = "slipway"
+STACKS = Path(__file__).resolve().parents[2] / "stacks"
+PLAIN = "tests/policy/scripts/plain.py"
 _MARK, _SECRET = "4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"
 KUBELOGIN = f"""\
 apiVersion: v1
@@ -43,6 +44,7 @@ users:
         --client-id, {"8" * 8}-client, --tenant-id, {"7" * 8}-tenant, --login, devicecode]
 """
 """A kubeconfig as AKS hands it out: the user types a code into a browser."""
+_JOB_IMAGE = "localhost/slipway-job-mine"
 OUTPUTS: dict[str, Mapping[str, Any]] = {
     "slipway:clusters:Embedded": {
         "kubeconfig": "a kubeconfig",
@@ -58,9 +60,9 @@ OUTPUTS: dict[str, Mapping[str, Any]] = {
         "built": "localhost/slipway-trainer:0",
     },
     "slipway:images:JobImage": {
-        "reference": "localhost/slipway-job-mine:0",
+        "reference": f"{_JOB_IMAGE}:0",
         "imageDigest": "sha256:1",
-        "pinned": "localhost/slipway-job-mine@sha256:1",
+        "pinned": f"{_JOB_IMAGE}@sha256:1",
     },
     "azure-native:containerservice:ManagedCluster": {
         # Asked for as a list, and answered as a map.
@@ -71,17 +73,21 @@ OUTPUTS: dict[str, Mapping[str, Any]] = {
     "slipway:infra:GpuReady": {"cuda": {"state": "unverified", "reason": "nobody looked"}},
     "slipway:jobs:PyTorchJob": {"result": {"state": "Succeeded", "accuracy": 0.98}},
 }
-"""What each resource would return, had it been made."""
+"""The outputs of each resource, had it been made."""
+
+
+def _listed(name: str, kubeconfig: str) -> Mapping[str, Any]:
+    encoded = base64.b64encode(kubeconfig.encode()).decode()
+    return {"kubeconfigs": [{"name": name, "value": encoded}]}
+
+
 _ANSWERS: Mapping[str, Mapping[str, Any]] = {
-    "azure-native:containerservice:listManagedClusterUserCredentials": {
-        "kubeconfigs": [{"name": "user", "value": base64.b64encode(KUBELOGIN.encode()).decode()}]
-    },
-    "azure-native:containerservice:listManagedClusterAdminCredentials": {
-        "kubeconfigs": [{"name": "admin", "value": base64.b64encode(b"an admin's").decode()}]
-    },
+    "azure-native:containerservice:listManagedClusterUserCredentials": _listed("user", KUBELOGIN),
+    "azure-native:containerservice:listManagedClusterAdminCredentials": _listed(
+        "admin", "an admin's"
+    ),
     "azure-native:authorization:getClientToken": {"token": "a token"},
 }
-"""What the provider answers when the program asks it for something."""
 
 
 @dataclass(frozen=True)
@@ -101,10 +107,15 @@ class Declared:
     provider: str
     parent: str
     dependencies: frozenset[str]
-    ignored: tuple[str, ...]
-    protected: bool = False
-    replaced_on: tuple[str, ...] = ()
     request: Any = None
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        return tuple(self.request.ignoreChanges)
+
+    @property
+    def replaced_on(self) -> set[str]:
+        return {*self.request.replaceOnChanges}
 
     @property
     def before(self) -> list[str]:
@@ -120,13 +131,21 @@ class Program:
     resources: list[Declared] = field(default_factory=list)
     outputs: dict[str, Any] = field(default_factory=dict)
 
-    def of(self, type_token: str) -> list[Declared]:
-        return [each for each in self.resources if each.type == type_token]
+    def of(self, kind: str) -> list[Declared]:
+        """Return the resources of a type, which its last part is enough for: `PyTorchJob`."""
+        return [each for each in self.resources if f":{each.type}".endswith(f":{kind}")]
 
-    def one(self, type_token: str, name: str | None = None) -> Declared:
-        found = [each for each in self.of(type_token) if name in {None, each.name}]
-        assert len(found) == 1, f"{len(found)} of {type_token} {name}"
+    def one(self, kind: str, name: str | None = None) -> Declared:
+        found = [each for each in self.of(kind) if name in {None, each.name}]
+        assert len(found) == 1, f"{len(found)} of {kind} {name}"
         return found[0]
+
+    def names(self, kind: str) -> list[str]:
+        return sorted(each.name for each in self.of(kind))
+
+    def starting(self, prefix: str) -> list[Declared]:
+        """Return the resources whose type begins like this."""
+        return [each for each in self.resources if each.type.startswith(prefix)]
 
     def needs(self, resource: Declared) -> set[str]:
         """Return the URNs of all that `resource` depends on, by however many steps.
@@ -146,7 +165,7 @@ class Program:
 
 
 Declare = Callable[..., Program]
-"""What runs the program on settings that a test names."""
+"""Runs the program on settings that a test names."""
 
 
 class _Mocks(mocks.Mocks):
@@ -189,9 +208,6 @@ class _Monitor(mocks.MockMonitor):
                 provider=request.provider,
                 parent=request.parent,
                 dependencies=frozenset(request.dependencies),
-                ignored=tuple(request.ignoreChanges),
-                protected=request.protect,
-                replaced_on=tuple(request.replaceOnChanges),
                 request=request,
             )
         )
@@ -269,8 +285,7 @@ def constructed(
         request = ConstructRequest("slipway:index:Training", name, {**inputs}, options)
         made = await construct(request)
         await wait_for_rpcs(await_all_outstanding_tasks=False)
-        found = PropertyValue.marshal_map(made.state)
-        monitor.program.outputs = MessageToDict(found)
+        monitor.program.outputs = MessageToDict(PropertyValue.marshal_map(made.state))
 
     asyncio.run(run())
     return monitor.program
@@ -278,16 +293,22 @@ def constructed(
 
 def _configure(monitor: _Monitor, stack: str, *, dry_run: bool) -> None:
     # Not `set_mocks`: it makes a stack of its own, so that the program could not have one.
-    pulumi.runtime.configure(
-        mocks.MockSettings(  # type: ignore[no-untyped-call]
-            monitor=monitor,
-            engine=mocks.MockEngine(None),
-            project=PROJECT,
-            stack=stack,
-            dry_run=dry_run,
-            outputs=set(),  # of this program alone
-        )
+    settings = mocks.MockSettings(  # type: ignore[no-untyped-call]
+        monitor=monitor,
+        engine=mocks.MockEngine(None),
+        project="slipway",
+        stack=stack,
+        dry_run=dry_run,
+        outputs=set(),  # of this program alone
     )
+    pulumi.runtime.configure(settings)
+
+
+def cluster_of(stack: str) -> dict[str, Any]:
+    """Return the settings of the cluster in a template."""
+    config = yaml.safe_load((STACKS / f"{stack}.yaml").read_text())["config"]
+    found: dict[str, Any] = config["slipway:cluster"]
+    return found
 
 
 def manifest(run: Declared) -> dict[str, Any]:
@@ -295,14 +316,14 @@ def manifest(run: Declared) -> dict[str, Any]:
     return submitted(Submission.from_inputs(plain_map(wrap_map(run.inputs))))
 
 
-def templates(run: Declared) -> dict[str, Mapping[str, Any]]:
-    """Return the templates of a run's pods: of `master`, unless it is elastic, and `worker`."""
-    return pytorchjob.templates(manifest(run))
+def templates(run: Declared) -> list[Mapping[str, Any]]:
+    """Return the templates of a run's pods, that of rank 0 first."""
+    return [*pytorchjob.templates(manifest(run)).values()]
 
 
 def pod(run: Declared) -> Mapping[str, Any]:
     """Return the pod of rank 0."""
-    found: Mapping[str, Any] = next(iter(templates(run).values()))["spec"]
+    found: Mapping[str, Any] = templates(run)[0]["spec"]
     return found
 
 
@@ -318,32 +339,18 @@ def variables(run: Declared) -> dict[str, Any]:
     return {each["name"]: each.get("value") for each in container(run)["env"]}
 
 
+def claims(run: Declared) -> list[str]:
+    """Return the names of the claims that rank 0's pod has."""
+    volumes = pod(run)["volumes"]
+    key = "persistentVolumeClaim"
+    return [each[key]["claimName"] for each in volumes if key in each]
+
+
 def secret(value: Any) -> dict[str, Any]:
     """Return `value` as it travels when it is a secret."""
     return {_MARK: _SECRET, "value": value}
 
 
-def untranslated(inputs: Any) -> Iterator[str]:
-    """Yield the keys of inputs that Azure's SDK does not know, and so leaves as they are."""
-    if isinstance(inputs, dict):
-        for key, value in inputs.items():
-            yield from [key] if "_" in key else untranslated(value)
-    elif isinstance(inputs, list):
-        for each in inputs:
-            yield from untranslated(each)
-
-
-ABSENT = "(absent)"
-
-
-def at(resource: Declared, path: str) -> Any:
-    """Return what a resource's inputs have at a path like `pools.0.size`; ABSENT for nothing."""
-    found: Any = resource.inputs
-    for key in path.split("."):
-        if isinstance(found, list):
-            found = found[int(key)]
-        elif key in found:
-            found = found[key]
-        else:
-            return ABSENT
+def annotations(resource: Declared) -> dict[str, str]:
+    found: dict[str, str] = resource.inputs["metadata"]["annotations"]
     return found

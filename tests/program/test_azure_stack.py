@@ -1,8 +1,10 @@
-"""What stacks on Azure Local and Azure Stack Hub declare where nothing may lead to the internet."""
+"""Stacks on Azure Local and Azure Stack Hub where nothing may lead to the internet."""
 
 import base64
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +13,8 @@ import pytest
 
 from clusters.kubeconfig.found import Found
 from clusters.nodes import DEVICE_PLUGIN as PLUGIN
-from tests.program.addresses import public
 from tests.program.declared import Declare, Program, templates
 
-RUN = "slipway:jobs:PyTorchJob"
 REGISTRY = "registry.site.internal"
 PUBLIC = "registry.example.org/team/train:1"
 MIRROR = f"{REGISTRY}/mirror/train@sha256:{'4f53cda18c2baa0c' * 4}"
@@ -29,33 +29,88 @@ AWAY: Mapping[str, Any] = {
 }
 MINE = {"image": PUBLIC, "command": ["python3", "train.py"]}
 
+_TOP_LEVEL = (
+    "ai|app|azure|biz|build|cloud|cn|co|com|de|dev|edu|eu|gg|goog|gov|info|io|ms|net|nvidia|org"
+    "|run|sh|uk|us"
+)
+_HOST = re.compile(
+    rf"(?<![\w.-])(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+(?:{_TOP_LEVEL})(?![\w-])(?!\.\w)",
+    re.IGNORECASE,
+)
+_URL = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^/\s@\"']*@)?([^/\s:\"']+)", re.IGNORECASE)
+_NUMBERS = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.])")
+_TEXTS = {"description", "installHint"}
+"""Keys of texts that a person reads and no program follows."""
+_GROUPS = ("kubeflow.org", "k8s.io", "kubernetes.io", "nvidia.com", "slipway.dev")
+"""Ends of Kubernetes objects' names, which nobody resolves."""
+_NAMES = {
+    *("apiVersion", "apiGroup", "apiGroups", "fieldPath", "group", "key", "name"),
+    *("resourceNames", "type"),
+}
+"""Keys that such a name may stand under."""
+
+
+def public(program: Program) -> list[str]:
+    """Return every address outside of the site, with where it is declared.
+
+    An image without a host in its name is one of a public registry: container engines put it there.
+    """
+    return [
+        f"{resource.name} ({resource.type}) {path}: {found}"
+        for resource in program.resources
+        for path, key, text in _strings(resource.inputs)
+        if ".ipBlock.except[" not in path  # what may not be reached
+        for found in _public(key, text)
+    ]
+
+
+def _public(key: str, text: str) -> Iterator[str]:
+    if key in _TEXTS:
+        return
+    is_image = key in {"image", "reference", "pinned", "trainer"}
+    if is_image and text and text.partition("/")[0] not in {REGISTRY, "localhost"}:
+        yield text
+    for host in {*_HOST.findall(text), *_URL.findall(text)} - {REGISTRY}:
+        is_name = key in _NAMES and host.endswith(_GROUPS)
+        is_private = host.endswith((".internal", ".private", ".svc", ".local"))
+        if not (is_name or is_private or _NUMBERS.fullmatch(host)):
+            yield host
+    yield from (each for each in _NUMBERS.findall(text) if ip_address(each).is_global)
+
+
+def _strings(value: Any, path: str = "", key: str = "") -> Iterator[tuple[str, str, str]]:
+    """Yield each text with its path and the key that it stands under, lists' items too."""
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            yield from _strings(each, f"{path}.{name}", str(name))
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from _strings(each, f"{path}[{index}]", key)
+    elif isinstance(value, str):
+        yield path, key, value
+
 
 @pytest.fixture
-def logins(tmp_path: Path) -> str:
-    """The file with a login to the registry."""
+def registry(tmp_path: Path) -> Mapping[str, Any]:
+    """A registry that asks for a login."""
     file = tmp_path / "config.json"
     auth = base64.b64encode(b"pusher:a password").decode()
     file.write_text(json.dumps({"auths": {REGISTRY: {"auth": auth}}}))
-    return str(file)
+    return {"server": f"{REGISTRY}/slipway", "credentials": str(file)}
 
 
-def test_azure_is_asked_for_at_its_own_control_plane(changed: Declare) -> None:
+def test_on_azure_local_nothing_that_is_declared_leads_to_the_internet(changed: Declare) -> None:
+    """Azure is reached at the site's own control plane, and mirrored images are run."""
     away = changed("azure-stack", {"mnist-gloo": {}, "mine": MINE}, **AWAY)
-    provider = away.one("pulumi:providers:azure-native").inputs
+    provider = away.one("providers:azure-native").inputs
     assert provider["metadataHost"] == CONTROL_PLANE
     assert provider["disableInstanceDiscovery"] == "true"
-    listed = away.one("slipway:clusters:AzureLocalKubeconfig").inputs
-    assert listed["metadataHost"] == CONTROL_PLANE
-    assert public(away, {REGISTRY}) == [], "nothing that is declared leads to the internet"
+    assert away.one("AzureLocalKubeconfig").inputs["metadataHost"] == CONTROL_PLANE
+    assert public(away) == []
+    for template in templates(away.one("PyTorchJob", "mine")):
+        assert [each["image"] for each in template["spec"]["containers"]] == [MIRROR]
     here = changed("azure-stack", {"mnist-gloo": {}})
-    assert "metadataHost" not in here.one("pulumi:providers:azure-native").inputs
-
-
-def test_an_image_that_was_mirrored_is_run_from_the_private_registry(changed: Declare) -> None:
-    run = changed("azure-stack", {"mine": MINE}, **AWAY).one(RUN)
-    for template in templates(run).values():
-        [container] = template["spec"]["containers"]
-        assert container["image"] == MIRROR
+    assert "metadataHost" not in here.one("providers:azure-native").inputs
 
 
 def test_a_public_image_that_was_not_mirrored_is_refused(changed: Declare) -> None:
@@ -68,48 +123,30 @@ def test_a_public_image_that_was_not_mirrored_is_refused(changed: Declare) -> No
     ) in str(refused.value)
 
 
-def test_a_jobs_own_pull_secret_is_beside_the_registrys(changed: Declare, logins: str) -> None:
-    registry = {"server": f"{REGISTRY}/slipway", "credentials": logins}
-    run = changed("azure-stack", {"mnist-gloo": {"pullSecrets": ["hub"]}}, registry=registry).one(
-        RUN
-    )
-    for template in templates(run).values():
+def test_a_jobs_own_pull_secret_is_beside_the_registrys(
+    changed: Declare, registry: Mapping[str, Any]
+) -> None:
+    jobs = {"mnist-gloo": {"pullSecrets": ["hub"]}}
+    for template in templates(changed("azure-stack", jobs, registry=registry).one("PyTorchJob")):
         secrets = template["spec"]["imagePullSecrets"]
         assert secrets == [{"name": "hub"}, {"name": "slipway-registry"}]
 
 
-@pytest.fixture
-def hub(declared: Declare, logins: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Declare:
-    """Return what runs the program on a cluster of Azure Stack Hub, which nobody looks at."""
-    monkeypatch.setattr("clusters.kubeconfig.cluster.look", lambda *_: Found())
-    kubeconfig = tmp_path / "hub.yaml"
-    kubeconfig.write_text(
-        "{apiVersion: v1, kind: Config,"
-        " clusters: [{name: hub, cluster: {server: 'https://10.30.0.4:6443'}}],"
-        " users: [{name: me, user: {token: a token}}],"
-        " contexts: [{name: hub, context: {cluster: hub, user: me}}]}"
-    )
-
-    def run(mirrors: Mapping[str, str]) -> Program:
-        registry = {"server": f"{REGISTRY}/slipway", "credentials": logins, "mirrors": mirrors}
-        cluster = {
-            "kind": "kubeconfig",
-            "path": str(kubeconfig),
-            "context": "hub",
-            "registry": registry,
-            "disconnected": True,
-            "gpus": {"perNode": 1, "nodes": 2, "devicePlugin": True},
-        }
-        return declared("hub", cluster=cluster, jobs={"mnist-gloo": {}, "mnist-nccl": {}})
-
-    return run
-
-
-def test_on_azure_stack_hub_nothing_that_is_declared_leads_to_the_internet(hub: Declare) -> None:
-    assert public(hub({PLUGIN: PLUGIN_MIRROR}), {REGISTRY}) == []
-
-
-def test_a_device_plugin_that_was_not_mirrored_is_refused(hub: Declare) -> None:
+def test_on_azure_stack_hub_nothing_that_is_declared_leads_to_the_internet(
+    declared: Declare, registry: Mapping[str, Any], there_is: Any
+) -> None:
+    """A device plugin that was not mirrored is refused."""
+    there_is(Found())
+    cluster = {
+        "kind": "kubeconfig",
+        "context": "work",
+        "disconnected": True,
+        "gpus": {"perNode": 1, "nodes": 2, "devicePlugin": True},
+    }
+    jobs: Any = {"mnist-gloo": {}, "mnist-nccl": {}}
+    with_mirror = {**registry, "mirrors": {PLUGIN: PLUGIN_MIRROR}}
+    program = declared("hub", cluster={**cluster, "registry": with_mirror}, jobs=jobs)
+    assert public(program) == []
     with pytest.raises(pulumi.RunError) as refused:
-        hub({})
+        declared("hub", cluster={**cluster, "registry": registry}, jobs=jobs)
     assert f"slipway:cluster.registry.mirrors: lacks {PLUGIN}" in str(refused.value)

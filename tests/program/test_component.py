@@ -9,19 +9,13 @@ import pulumi
 import pytest
 
 from infra.provider.engine import wrap, wrap_map
-from tests.program.declared import Program, constructed, declare, manifest, secret
+from tests.program.declared import PLAIN, Program, constructed, declare, manifest, secret
 
-RUN, TRAINING = "slipway:jobs:PyTorchJob", "slipway:index:Training"
+TRAINING = "slipway:index:Training"
+MINE = {"script": PLAIN, "cpu": "100m", "env": {"T": {"config": "token"}}}
 SETTINGS: Mapping[str, Any] = {
     "cluster": {"kind": "embedded", "name": "here"},
-    "jobs": {
-        "mnist-gloo": {"cpu": "100m"},
-        "mine": {
-            "script": "tests/policy/scripts/plain.py",
-            "cpu": "100m",
-            "env": {"TOKEN": {"config": "token"}},
-        },
-    },
+    "jobs": {"mnist-gloo": {"cpu": "100m"}, "mine": MINE},
 }
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 """The engine's mark of an unknown value."""
@@ -42,15 +36,15 @@ def test_its_manifests_are_those_of_this_repositorys_program(
 ) -> None:
     """A component declares what this repository's program does, in Python and YAML."""
     program = declare(SETTINGS, monkeypatch, {"slipway:token": "hidden"})
-    found = {run.name: manifest(run) for run in component.of(RUN)}
-    assert found == {f"training-{run.name}": manifest(run) for run in program.of(RUN)}
+    found = {run.name: manifest(run) for run in component.of("PyTorchJob")}
+    expected = {f"training-{run.name}": manifest(run) for run in program.of("PyTorchJob")}
+    assert found == expected
     ours, theirs = (sorted(each.type for each in it.resources) for it in (component, program))
     assert ours == sorted([TRAINING, *(each for each in theirs if each != "pulumi:pulumi:Stack")])
 
 
 def test_all_of_it_is_below_the_component_and_called_after_it(component: Program) -> None:
-    top = component.one(TRAINING)
-    assert top.name == "training"
+    top = component.one(TRAINING, "training")
     by_urn = {each.urn: each for each in component.resources}
     for each in component.resources:
         above = each
@@ -60,18 +54,15 @@ def test_all_of_it_is_below_the_component_and_called_after_it(component: Program
         assert each == top or each.name.startswith("training-")
 
 
-def test_the_outputs_are_a_stacks_and_the_kubeconfig_is_secret(component: Program) -> None:
+def test_the_outputs_are_a_stacks_and_secrets_are_nowhere_else(component: Program) -> None:
     outputs = component.outputs
     assert outputs.keys() == {"jobs", "cluster", "kubeconfig", "skipped", "notRun"}
     assert outputs["jobs"]["mine"]["accuracy"] == 0.98
     assert outputs["kubeconfig"] == secret("a kubeconfig")
-
-
-def test_a_secret_that_a_job_names_is_in_its_kubernetes_secret_alone(component: Program) -> None:
-    (own,) = [each for each in component.of("kubernetes:core/v1:Secret") if "mine" in each.name]
-    assert own.inputs["data"] == secret({"TOKEN": base64.b64encode(b"hidden").decode()})
+    (own,) = [each for each in component.of("Secret") if "mine" in each.name]
+    assert own.inputs["data"] == secret({"T": base64.b64encode(b"hidden").decode()})
     others = [each.inputs for each in component.resources if each != own]
-    assert "hidden" not in json.dumps([*others, component.outputs])
+    assert "hidden" not in json.dumps([*others, outputs])
 
 
 def test_a_webhook_is_a_secret_of_each_run_and_knows_the_component_as_its_stack() -> None:
@@ -79,20 +70,16 @@ def test_a_webhook_is_a_secret_of_each_run_and_knows_the_component_as_its_stack(
     secrets = wrap({"token": "a token", "hook": "hidden"}, secret=True)
     program = construct({**SETTINGS, "notify": notify}, secrets=secrets)
     hook = {"url": "hidden", "on": ["failed", "succeeded"], "form": "slack"}
-    for run in program.of(RUN):
+    for run in program.of("PyTorchJob"):
         assert run.inputs.pop("hook") == secret({**hook, "stack": "dev-training"})
     everything = [each.inputs for each in program.resources]
     assert "hidden" not in json.dumps([*everything, program.outputs])
 
 
 def test_all_that_is_wrong_is_reported_at_once_by_the_inputs_that_it_is_in() -> None:
-    jobs = {
-        "mine": {"script": "nowhere.py", "wrokers": 1},
-        "other": {"script": "tests/policy/scripts/plain.py", "env": {"T": {"config": "token"}}},
-    }
-    values = {"cluster": {"kind": "embeded"}, "jobs": jobs, "job": {}}
+    jobs = {"mine": {"script": "nowhere.py", "wrokers": 1}, "other": MINE}
     with pytest.raises(pulumi.RunError) as raised:
-        construct(values)
+        construct({"cluster": {"kind": "embeded"}, "jobs": jobs, "job": {}})
     text = str(raised.value)
     for line in (
         'cluster.kind: "embeded" is not a cluster kind',
@@ -105,32 +92,31 @@ def test_all_that_is_wrong_is_reported_at_once_by_the_inputs_that_it_is_in() -> 
 
 
 def test_a_secret_where_it_would_be_stored_in_plain_text_is_refused_without_its_value() -> None:
-    job = wrap_map({"script": "tests/policy/scripts/plain.py"})
-    job["env"] = wrap({})
-    hidden = wrap("hidden", secret=True)
-    jobs = wrap({}).with_value(
-        {"mine": wrap({}).with_value({**job, "env": wrap({}).with_value({"T": hidden})})}
-    )
+    env = wrap({}).with_value({"T": wrap("hidden", secret=True)})
+    mine = wrap({}).with_value({"script": wrap(PLAIN), "env": env})
     with pytest.raises(pulumi.RunError) as raised:
-        construct({"cluster": {"kind": "embedded"}}, jobs=jobs)
+        construct({"cluster": SETTINGS["cluster"]}, jobs=wrap({}).with_value({"mine": mine}))
     assert "jobs.mine.env.T: is a secret, which would be stored unencrypted" in str(raised.value)
     assert "hidden" not in str(raised.value)
 
 
-@pytest.mark.parametrize("content", [UNKNOWN, {"clusters": UNKNOWN}])
-@pytest.mark.parametrize("secrets", [UNKNOWN, {"token": UNKNOWN, "hook": UNKNOWN}])
+@pytest.mark.parametrize(
+    ("content", "secrets"),
+    [(UNKNOWN, UNKNOWN), ({"clusters": UNKNOWN}, {"token": UNKNOWN, "hook": UNKNOWN})],
+)
 def test_a_cluster_still_to_be_made_is_previewed_as_it_will_be(content: Any, secrets: Any) -> None:
     images = {name: f"example.org/{name}:1" for name in ("trainer", "trainingOperator", "tcpWait")}
     cluster = {"kind": "kubeconfig", "kubeconfig": content, "images": images}
     settings = {**SETTINGS, "cluster": cluster, "notify": {"url": {"config": "hook"}}}
     program = construct(settings, dry_run=True, secrets=wrap(secrets, secret=True))
-    assert {each.name for each in program.of(RUN)} == {"training-mnist-gloo", "training-mine"}
-    assert program.one(RUN, "training-mine").inputs["kubeconfig"] == secret(UNKNOWN)
-    assert program.one("slipway:infra:OperatorReady").inputs["deployment"] == "training-operator"
+    assert program.names("PyTorchJob") == ["training-mine", "training-mnist-gloo"]
+    mine = program.one("PyTorchJob", "training-mine")
+    assert mine.inputs["kubeconfig"] == secret(UNKNOWN)
+    assert program.one("OperatorReady").inputs["deployment"] == "training-operator"
 
 
 def test_a_preview_of_unknown_settings_declares_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    jobs = {"mine": {"script": "tests/policy/scripts/plain.py", "args": ["--data", UNKNOWN]}}
+    jobs = {"mine": {"script": PLAIN, "args": ["--data", UNKNOWN]}}
     program = construct({**SETTINGS, "jobs": jobs}, dry_run=True)
     assert [each.type for each in program.resources] == [TRAINING]
     assert program.outputs["jobs"] == UNKNOWN

@@ -1,4 +1,4 @@
-"""What a stack's nodes cost is said in its preview, before anything is declared."""
+"""A stack's preview says what its nodes cost, before anything is declared."""
 
 import json
 from pathlib import Path
@@ -11,50 +11,38 @@ from clusters.cluster import Kind
 from clusters.kinds import CLUSTERS
 from clusters.nodes import NodePool
 from infra.settings import SettingsError, parse
-from tests.program.declared import Declare, declare
-
-STACKS = sorted((Path(__file__).resolve().parents[2] / "stacks").glob("*.yaml"))
-FIRST = "what the stack requests, and what it costs per hour:"
+from tests.program.declared import STACKS, Declare, cluster_of, declare
 
 
 class FarEnough(pulumi.RunError):
     """The program is about to declare its cluster."""
 
 
-@pytest.fixture
-def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Preview until a cluster is about to be declared, and take down what the program says."""
-    texts: list[str] = []
+@pytest.fixture(autouse=True)
+def _preview(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Preview until a cluster is about to be declared."""
 
     def provision(*_: object) -> None:
         raise FarEnough
 
     monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: True)
-    monkeypatch.setattr("pulumi.log.info", lambda text, *_, **__: texts.append(text))
     monkeypatch.setattr(Kind, "provision", provision)
-    return texts
 
 
-def pools(template: Path) -> list[NodePool]:
-    config = yaml.safe_load(template.read_text())["config"]
-    told = {key: json.dumps(value) for key, value in config.items()}
-    cluster = parse(told, template.stem).cluster
+def pools(stack: str) -> list[NodePool]:
+    cluster = parse({"slipway:cluster": json.dumps(cluster_of(stack))}, stack).cluster
     return list(CLUSTERS[cluster.kind].pools(cluster.options))
 
 
-def previewed(template: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(FarEnough):
-        declare(template, monkeypatch)
-
-
-@pytest.mark.parametrize("template", STACKS, ids=lambda template: str(template.stem))
+@pytest.mark.parametrize("stack", sorted(each.stem for each in STACKS.glob("*.yaml")))
 def test_a_preview_shows_costs_only_for_paid_pools(
-    template: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+    stack: str, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A preview says what a stack asks for and what it costs."""
-    previewed(template, monkeypatch)
-    wanted = pools(template)
-    costs = [text for text in said if text.startswith(FIRST)]
+    with pytest.raises(FarEnough):
+        declare(STACKS / f"{stack}.yaml", monkeypatch)
+    wanted = pools(stack)
+    first = "what the stack requests, and what it costs per hour:"
+    costs = [text for text in said if text.startswith(first)]
     assert len(costs) == (1 if wanted else 0)
     for pool in wanted:
         (line,) = (line for line in costs[0].splitlines() if line.startswith(f"  {pool.name}: "))
@@ -78,16 +66,14 @@ def test_a_preview_refuses_a_job_that_may_cost_more_than_its_max_cost(
 def test_configured_prices_replace_the_default(
     tmp_path: Path, said: list[str], declared: Declare
 ) -> None:
-    (template,) = (each for each in STACKS if each.stem == "azure")
     offer = {"publisher": "our contract", "url": "https://example.org", "date": "2026-01-31"}
-    hourly = {pool.size: 10 for pool in pools(template)}
+    hourly = {pool.size: 10 for pool in pools("azure")}
     tariff = {"source": "offer", "provider": "azure", "region": "westeurope", "hourly": hourly}
     table = {"currency": "EUR", "sources": {"offer": offer}, "prices": [tariff]}
     file = tmp_path / "prices.yaml"
     file.write_text(yaml.safe_dump(table))
-    cluster = yaml.safe_load(template.read_text())["config"]["slipway:cluster"]
     with pytest.raises(FarEnough):
-        declared("azure", cluster=cluster, jobs={}, prices=str(file))
+        declared("azure", cluster=cluster_of("azure"), jobs={}, prices=str(file))
     assert "EUR 10.000 " in said[0]
     assert "our contract: https://example.org" in said[0]
     assert "USD" not in said[0]

@@ -1,7 +1,5 @@
 """What each stack in stacks/ declares: property by property, with no engine and no cluster."""
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,20 +7,14 @@ import pytest
 import yaml
 
 from core import toolchain
-from tests.program.declared import Declared, Program, declare, secret, templates
+from tests.program.declared import STACKS, Declare, Declared, Program, declare, secret, templates
 
-STACKS = sorted((Path(__file__).resolve().parents[2] / "stacks").glob("*.yaml"))
-JOB, GATE = "slipway:jobs:PyTorchJob", "slipway:jobs:Gate"
-READY = "slipway:infra:OperatorReady"
-NAMESPACE = "kubernetes:core/v1:Namespace"
-PLUGIN = "kubernetes:apps/v1:DaemonSet"
-RBAC = "kubernetes:rbac.authorization.k8s.io/v1"
+RBAC = "rbac.authorization.k8s.io/v1"
 
 
-@pytest.fixture(scope="module", params=STACKS, ids=lambda template: str(template.stem))
+@pytest.fixture(scope="module", params=sorted(each.stem for each in STACKS.glob("*.yaml")))
 def template(request: pytest.FixtureRequest) -> Path:
-    path: Path = request.param
-    return path
+    return STACKS / f"{request.param}.yaml"
 
 
 @pytest.fixture(scope="module")
@@ -33,52 +25,9 @@ def program(template: Path, machine: pytest.MonkeyPatch) -> Program:
 
 
 def kubernetes(program: Program) -> list[Declared]:
-    return [each for each in program.resources if each.type.startswith("kubernetes:")]
-
-
-def test_every_job_is_run_once_and_no_other(program: Program, template: Path) -> None:
-    wanted = list(yaml.safe_load(template.read_text())["config"]["slipway:jobs"])
-    assert sorted(job.name for job in program.of(JOB)) == sorted(wanted)
-    result = {"state": "Succeeded", "accuracy": 0.98}
-    assert program.outputs["jobs"] == dict.fromkeys(wanted, result)
-
-
-def test_every_run_has_a_gate_that_judges_its_result(program: Program) -> None:
-    for job in program.of(JOB):
-        gate = program.one(GATE, job.name)
-        assert job.urn in gate.dependencies
-        assert gate.inputs["result"] == {"state": "Succeeded", "accuracy": 0.98}
-
-
-def test_a_run_waits_for_the_operator_and_its_image(program: Program) -> None:
-    ready, images = program.one(READY), {each.urn for each in program.of("slipway:images:Image")}
-    for job in program.of(JOB):
-        needs = program.needs(job)
-        assert ready.urn in needs
-        # That for GPUs or that without.
-        assert len(needs & images) == 1
-
-
-def test_the_operator_is_asked_when_all_of_it_is_there(program: Program) -> None:
-    needs = program.needs(program.one(READY))
-    own = {each.urn for each in kubernetes(program) if "training-operator" in each.name}
-    assert own
-    assert own <= needs
-
-
-def test_the_operator_starts_when_its_namespaces_are_there(program: Program) -> None:
-    operator = program.one("kubernetes:apps/v1:Deployment")
-    namespaces = {each.urn for each in program.of(NAMESPACE) if each.name != "slipway-gpu"}
-    assert namespaces
-    assert namespaces <= program.needs(operator)
-
-
-def test_what_is_in_a_namespace_comes_after_it(program: Program) -> None:
-    namespaces = {each.inputs["metadata"]["name"]: each.urn for each in program.of(NAMESPACE)}
-    placed = [each for each in kubernetes(program) if "namespace" in metadata(each)]
-    assert placed
-    for each in placed:
-        assert namespaces[metadata(each)["namespace"]] in program.needs(each), each.urn
+    found = program.starting("kubernetes:")
+    assert found
+    return found
 
 
 def metadata(resource: Declared) -> dict[str, Any]:
@@ -86,85 +35,108 @@ def metadata(resource: Declared) -> dict[str, Any]:
     return found
 
 
+def test_every_job_is_run_once_and_judged_by_its_gate(program: Program, template: Path) -> None:
+    wanted = sorted(yaml.safe_load(template.read_text())["config"]["slipway:jobs"])
+    result = {"state": "Succeeded", "accuracy": 0.98}
+    assert program.names("PyTorchJob") == program.names("jobs:Gate") == wanted
+    assert program.outputs["jobs"] == dict.fromkeys(wanted, result)
+    images = {each.urn for each in program.of("images:Image")}
+    for job in program.of("PyTorchJob"):
+        gate = program.one("jobs:Gate", job.name)
+        assert job.urn in gate.dependencies
+        assert gate.inputs["result"] == result
+        needs = program.needs(job)
+        assert program.one("OperatorReady").urn in needs
+        assert len(needs & images) == 1, "that for GPUs or that without"
+
+
+def test_the_operator_starts_in_its_namespaces_and_is_asked_when_all_of_it_is_there(
+    program: Program,
+) -> None:
+    operator = program.one("Deployment")
+    spaces = {each.urn for each in program.of("Namespace") if each.name != "slipway-gpu"}
+    assert len(spaces) == 2
+    assert spaces <= program.needs(operator)
+    own = {each.urn for each in kubernetes(program) if "training-operator" in each.name}
+    assert operator.urn in own
+    assert own <= program.needs(program.one("OperatorReady"))
+
+
+def test_objects_are_in_the_stacks_cluster_after_their_namespace_and_show_no_drift(
+    program: Program,
+) -> None:
+    provider = program.one("providers:kubernetes")
+    assert provider.inputs["clusterIdentifier"]
+    namespaces = {metadata(each)["name"]: each.urn for each in program.of("Namespace")}
+    for each in kubernetes(program):
+        assert each.provider == f"{provider.urn}::{provider.name}-id", each.urn
+        if "namespace" in metadata(each):
+            assert namespaces[metadata(each)["namespace"]] in program.needs(each), each.urn
+        for name in ("labels", "annotations"):
+            assert metadata(each).get(name) != {}, f"{each.urn} would change each time"
+    webhook = program.one("ValidatingWebhookConfiguration")
+    assert webhook.ignored == ("webhooks[*].clientConfig.caBundle",), "the operator writes it"
+
+
 def test_every_namespace_is_restricted_but_that_of_the_device_plugin(program: Program) -> None:
     enforced = {
         metadata(each)["name"]: metadata(each)["labels"]["pod-security.kubernetes.io/enforce"]
-        for each in program.of(NAMESPACE)
+        for each in program.of("Namespace")
     }
     # It mounts the kubelet's socket from its node, and no other pod is in its namespace.
-    plugin = {"slipway-gpu": "privileged"} if program.of(PLUGIN) else {}
+    plugin = {"slipway-gpu": "privileged"} if program.of("DaemonSet") else {}
     assert enforced == {"slipway-jobs": "restricted", "kubeflow": "restricted", **plugin}
 
 
-def test_no_role_has_a_wildcard(program: Program) -> None:
-    roles = [*program.of(f"{RBAC}:Role"), *program.of(f"{RBAC}:ClusterRole")]
-    assert roles
-    for rule in [rule for role in roles for rule in role.inputs["rules"]]:
-        assert "*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"]
-
-
-def test_no_role_allows_exec_or_reads_secrets_of_jobs(program: Program) -> None:
-    resources = {
+def of_jobs(program: Program) -> set[str]:
+    """Return the resources that a role in the jobs' namespace has any right to."""
+    return {
         resource
         for role in program.of(f"{RBAC}:Role")
         if metadata(role)["namespace"] == "slipway-jobs"
         for rule in role.inputs["rules"]
         for resource in rule["resources"]
     }
+
+
+def test_no_role_has_a_wildcard_allows_exec_or_reads_secrets_of_jobs(program: Program) -> None:
+    roles = [*program.of(f"{RBAC}:Role"), *program.of(f"{RBAC}:ClusterRole")]
+    for rule in [rule for role in roles for rule in role.inputs["rules"]]:
+        assert "*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"]
+    resources = of_jobs(program)
     assert resources
     assert not resources & {"pods/exec", "pods/attach", "secrets", "serviceaccounts/token"}
 
 
-def test_accounts_of_the_job_namespace_mount_no_token(program: Program) -> None:
+def test_only_a_stack_that_allows_it_lets_a_submitter_run_commands_in_pods(
+    declared: Declare,
+) -> None:
+    assert "pods/exec" in of_jobs(declared(exec=True, jobs={}))
+
+
+def test_jobs_run_as_an_account_without_a_token_and_without_a_role(program: Program) -> None:
     mounts = {
         metadata(each)["name"]: each.inputs["automountServiceAccountToken"]
-        for each in program.of("kubernetes:core/v1:ServiceAccount")
+        for each in program.of("ServiceAccount")
         if metadata(each)["namespace"] == "slipway-jobs"
     }
     assert mounts == {"slipway-job": False, "slipway-submitter": False}
-
-
-def test_jobs_run_as_an_account_that_is_bound_to_no_role(program: Program) -> None:
-    bound = {
-        subject["name"]
-        for each in kubernetes(program)
-        for subject in each.inputs.get("subjects", [])
-    }
+    subjects = [it for each in kubernetes(program) for it in each.inputs.get("subjects", [])]
+    bound = {subject["name"] for subject in subjects}
     assert bound == {"training-operator", "slipway-submitter"}
-    for job in program.of(JOB):
-        for template in templates(job).values():
+    for job in program.of("PyTorchJob"):
+        for template in templates(job):
             assert template["spec"]["serviceAccountName"] == "slipway-job"
-
-
-def test_what_the_operator_writes_into_its_webhook_is_no_drift(program: Program) -> None:
-    webhook = program.one(
-        "kubernetes:admissionregistration.k8s.io/v1:ValidatingWebhookConfiguration"
-    )
-    assert webhook.ignored == ("webhooks[*].clientConfig.caBundle",)
 
 
 def test_the_kubeconfig_is_a_secret_wherever_it_goes(program: Program) -> None:
     holders = [each for each in program.resources if each.inputs.get("kubeconfig") is not None]
-    assert {each.type for each in holders} >= {"pulumi:providers:kubernetes", READY, JOB}
+    kinds = {each.type.rpartition(":")[2] for each in holders}
+    assert kinds >= {"kubernetes", "OperatorReady", "PyTorchJob"}
     text = program.outputs["kubeconfig"]["value"]
     assert text
-    for each in holders:
-        assert each.inputs["kubeconfig"] == secret(text), each.type
-    assert program.outputs["kubeconfig"] == secret(text)
-
-
-def test_every_kubernetes_object_is_made_in_the_stacks_own_cluster(program: Program) -> None:
-    provider = program.one("pulumi:providers:kubernetes")
-    assert provider.inputs["clusterIdentifier"]
-    assert kubernetes(program)
-    for each in kubernetes(program):
-        assert each.provider == f"{provider.urn}::{provider.name}-id", each.urn
-
-
-def test_no_map_is_empty_which_would_show_as_a_change_each_time(program: Program) -> None:
-    for each in kubernetes(program):
-        for name in ("labels", "annotations"):
-            assert metadata(each).get(name) != {}, each.urn
+    for each in (program.outputs, *(each.inputs for each in holders)):
+        assert each["kubeconfig"] == secret(text)
 
 
 def test_the_outputs_say_which_demos_cannot_run_here(program: Program, template: Path) -> None:
@@ -174,15 +146,3 @@ def test_the_outputs_say_which_demos_cannot_run_here(program: Program, template:
     assert no_gpus == (set() if "gpu" in settings else {"mnist-nccl", "cifar-nccl"})
     no_room = {name for name, reason in skipped.items() if "can never hold them" in reason}
     assert no_gpus | no_room == skipped.keys()
-
-
-def test_importing_the_program_loads_and_declares_nothing(root: Path) -> None:
-    # There is no engine: declaring a resource would fail.
-    code = (
-        "import sys, infra.program; "
-        "late = ('pulumi_azure', 'clusters.embedded.'); "
-        "print([name for name in sys.modules if name.startswith(late)])"
-    )
-    command = [sys.executable, "-W", "error", "-c", code]
-    finished = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
-    assert (finished.returncode, finished.stdout.strip()) == (0, "[]"), finished.stderr

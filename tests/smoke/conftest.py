@@ -13,8 +13,6 @@ import testinfra
 from core import toolchain
 from tests.smoke.kubectl import Kubectl
 from tests.smoke.outputs import StackNotUpError, read
-from tests.smoke.rights import Rights
-from tests.smoke.test_cluster import OPERATOR
 
 _OUTPUTS = pytest.StashKey[dict[str, Any]]()
 
@@ -32,18 +30,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             raise pytest.UsageError("the stack has no job to check; is `slipway:jobs` empty?")
         metafunc.parametrize("job", sorted(jobs))
     if "namespace" in metafunc.fixturenames:
-        own = {outputs["cluster"]["namespace"]: "own_namespace", OPERATOR: "own_operator"}
-        marked = [
-            pytest.param(name, marks=getattr(pytest.mark, mark)) for name, mark in own.items()
-        ]
-        metafunc.parametrize("namespace", marked)
+        own = (
+            pytest.param(outputs["cluster"]["namespace"], marks=pytest.mark.own_namespace),
+            pytest.param("kubeflow", marks=pytest.mark.own_operator),
+        )
+        metafunc.parametrize("namespace", own)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is about the operator and the namespace where they are somebody else's."""
-    cluster = _outputs(config)["cluster"]
-    own = {"own_namespace": cluster["ownNamespace"], "own_operator": cluster["ownOperator"]}
-    others = [mark for mark, is_own in own.items() if not is_own]
+    marks = {"ownNamespace": "own_namespace", "ownOperator": "own_operator"}
+    others = [mark for key, mark in marks.items() if not _outputs(config)["cluster"][key]]
     left_out = [item for item in items if any(map(item.get_closest_marker, others))]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
@@ -84,9 +81,3 @@ def kubectl(outputs: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -
 def jobs(outputs: dict[str, Any]) -> str:
     """The namespace of the stack's jobs."""
     return str(outputs["cluster"]["namespace"])
-
-
-@pytest.fixture(scope="session")
-def rights(kubectl: Kubectl, jobs: str) -> Rights:
-    """What accounts may do."""
-    return Rights(kubectl, jobs)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from testinfra.backend.base import CommandResult
 from testinfra.host import Host
 
 
@@ -13,10 +12,12 @@ from testinfra.host import Host
 class Kubectl:
     """kubectl with one kubeconfig.
 
-    >>> kubectl.items("nodes")                                             # doctest: +SKIP
+    >>> kubectl.items("nodes")                                   # doctest: +SKIP
     [{'kind': 'Node', ...}]
-    >>> kubectl.allows("system:serviceaccount:team:job", "list", "pods")   # doctest: +SKIP
+    >>> kubectl.allows("team:job", "list pods/log team")         # doctest: +SKIP
     False
+
+    What fails raises RuntimeError; the text is the whole command's result.
 
     Args:
         host: The machine that kubectl runs on.
@@ -29,27 +30,13 @@ class Kubectl:
     kubeconfig: Path
 
     def items(self, resource: str, *arguments: str) -> list[dict[str, Any]]:
-        """Return the objects of `resource`, whole.
-
-        Raises:
-            RuntimeError: kubectl failed; the text is the whole command's result.
-        """
-        result = self._run("get", resource, *arguments, "--output", "json")
-        if result.failed:
-            raise RuntimeError(str(result))
-        found: list[dict[str, Any]] = json.loads(result.stdout)["items"]
+        """Return the objects of `resource`, whole."""
+        found: list[dict[str, Any]] = self._get(resource, *arguments)["items"]
         return found
 
     def item(self, resource: str, name: str, *arguments: str) -> dict[str, Any]:
-        """Return one object, whole.
-
-        Raises:
-            RuntimeError: there is no such object, or kubectl failed otherwise.
-        """
-        result = self._run("get", resource, name, *arguments, "--output", "json")
-        if result.failed:
-            raise RuntimeError(str(result))
-        found: dict[str, Any] = json.loads(result.stdout)
+        """Return one object, whole."""
+        found: dict[str, Any] = self._get(resource, name, *arguments)
         return found
 
     def find(self, reference: dict[str, Any]) -> dict[str, Any] | None:
@@ -57,32 +44,39 @@ class Kubectl:
 
         Args:
             reference: An ObjectReference, as events hold it.
-
-        Raises:
-            RuntimeError: kubectl failed; the text is the whole command's result.
         """
-        named = (f"{reference['kind']}/{reference['name']}", "--ignore-not-found")
-        place = ("--namespace", reference["namespace"])
-        result = self._run("get", *named, *place, "--output", "json")
-        if result.failed:
-            raise RuntimeError(str(result))
-        found: dict[str, Any] | None = json.loads(result.stdout) if result.stdout else None
-        if found is None or found["metadata"]["uid"] != reference.get("uid"):
-            return None
-        return found
+        name, namespace = f"{reference['kind']}/{reference['name']}", reference["namespace"]
+        found = self._get(name, "--ignore-not-found", "--namespace", namespace)
+        is_it = found is not None and found["metadata"]["uid"] == reference.get("uid")
+        return found if is_it else None
 
-    def allows(self, account: str, verb: str, resource: str, *arguments: str) -> bool:
-        """Return what `kubectl auth can-i` answers for `account`.
+    def allows(self, account: str, right: str) -> bool:
+        """Return the answer of `kubectl auth can-i`.
 
-        Raises:
-            RuntimeError: kubectl gave no answer.
+        Args:
+            account: `namespace:name` of a ServiceAccount.
+            right: `verb resource namespace`; `-` stands for the whole cluster.
         """
-        result = self._run("auth", "can-i", verb, resource, "--as", account, *arguments)
+        verb, resource, namespace = right.split(" ")
+        resource, _, subresource = resource.partition("/")
+        where = ["--all-namespaces"] if namespace == "-" else ["--namespace", namespace]
+        # kubectl reads `secrets/NAME` as one object and has an option for a subresource.
+        if resource == "secrets" and subresource:
+            resource, subresource = f"{resource}/{subresource}", ""
+        extra = ["--subresource", subresource] if subresource else []
+        who = f"system:serviceaccount:{account}"
+        result = self._run("auth", "can-i", verb, resource, "--as", who, *where, *extra)
         answer: str = result.stdout.strip().partition(" ")[0]
         if answer not in {"yes", "no"}:
             raise RuntimeError(str(result))
         return answer == "yes"
 
-    def _run(self, *arguments: str) -> CommandResult:
+    def _get(self, *arguments: str) -> Any:
+        result = self._run("get", *arguments, "--output", "json")
+        if result.failed:
+            raise RuntimeError(str(result))
+        return json.loads(result.stdout) if result.stdout else None
+
+    def _run(self, *arguments: str) -> Any:
         words = (str(self.program), "--kubeconfig", str(self.kubeconfig), *arguments)
         return self.host.run(" ".join(["%s"] * len(words)), *words)

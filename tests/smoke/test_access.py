@@ -5,9 +5,11 @@ namespace of the stack's jobs and `-` for the whole cluster. Asking for others t
 administrator's kubeconfig.
 """
 
+from collections.abc import Callable
+
 import pytest
 
-from tests.smoke.rights import Rights
+from tests.smoke.kubectl import Kubectl
 
 pytestmark = pytest.mark.own_namespace
 
@@ -17,96 +19,63 @@ OPERATOR, JOB, SUBMITTER, UNNAMED = (
     "JOBS:slipway-submitter",
     "JOBS:default",
 )
+Allows = Callable[[str, str], bool]
+
+
+@pytest.fixture
+def allows(kubectl: Kubectl, jobs: str) -> Allows:
+    """The API server's answers, by account and right."""
+    return lambda *words: kubectl.allows(*(each.replace("JOBS", jobs) for each in words))
 
 
 @pytest.mark.own_operator
-@pytest.mark.parametrize(
-    "right",
-    [
-        "watch pytorchjobs.kubeflow.org JOBS",
-        "update pytorchjobs.kubeflow.org/status JOBS",
-        "create pods JOBS",
-        "delete pods JOBS",
-        "create services JOBS",
-        "create events JOBS",
-        "update secrets/training-operator-webhook-cert kubeflow",
-    ],
-)
-def test_the_operator_may_do_its_work(rights: Rights, right: str) -> None:
-    assert rights.allows(OPERATOR, right)
+@pytest.mark.parametrize("right", [
+    "watch pytorchjobs.kubeflow.org JOBS", "update pytorchjobs.kubeflow.org/status JOBS",
+    "create pods JOBS", "delete pods JOBS", "create services JOBS", "create events JOBS",
+    "update secrets/training-operator-webhook-cert kubeflow",
+])  # fmt: skip
+def test_the_operator_may_do_its_work(allows: Allows, right: str) -> None:
+    assert allows(OPERATOR, right)
 
 
 @pytest.mark.own_operator
-@pytest.mark.parametrize(
-    "right",
-    [
-        "create pytorchjobs.kubeflow.org JOBS",
-        "create pods kube-system",
-        "create pods kubeflow",
-        "create pods default",
-        "create pods/exec JOBS",
-        "list secrets JOBS",
-        "list secrets kube-system",
-        "list secrets -",
-        "create serviceaccounts/token JOBS",
-        "list nodes -",
-        "create clusterroles.rbac.authorization.k8s.io -",
-        "create clusterrolebindings.rbac.authorization.k8s.io -",
-        "create rolebindings.rbac.authorization.k8s.io JOBS",
-        "delete customresourcedefinitions.apiextensions.k8s.io -",
-    ],
-)
-def test_the_operator_may_do_no_more(rights: Rights, right: str) -> None:
-    assert not rights.allows(OPERATOR, right)
+@pytest.mark.parametrize("right", [
+    "create pytorchjobs.kubeflow.org JOBS", "create pods/exec JOBS",
+    "create pods kube-system", "create pods kubeflow", "create pods default",
+    "list secrets JOBS", "list secrets kube-system", "list secrets -", "list nodes -",
+    "create serviceaccounts/token JOBS", "create rolebindings.rbac.authorization.k8s.io JOBS",
+    "create clusterroles.rbac.authorization.k8s.io -",
+    "create clusterrolebindings.rbac.authorization.k8s.io -",
+    "delete customresourcedefinitions.apiextensions.k8s.io -",
+])  # fmt: skip
+def test_the_operator_may_do_no_more(allows: Allows, right: str) -> None:
+    assert not allows(OPERATOR, right)
 
 
 @pytest.mark.parametrize("account", [JOB, UNNAMED])
-@pytest.mark.parametrize(
-    "right",
-    [
-        "get pods JOBS",
-        "list secrets JOBS",
-        "get configmaps JOBS",
-        "create pods JOBS",
-        "create pods/exec JOBS",
-        "get pytorchjobs.kubeflow.org JOBS",
-        "delete pytorchjobs.kubeflow.org JOBS",
-        "list nodes -",
-        "list secrets -",
-    ],
-)
-def test_training_code_may_do_nothing(rights: Rights, account: str, right: str) -> None:
-    assert not rights.allows(account, right)
+@pytest.mark.parametrize("right", [
+    "get pods JOBS", "create pods JOBS", "create pods/exec JOBS", "get configmaps JOBS",
+    "get pytorchjobs.kubeflow.org JOBS", "delete pytorchjobs.kubeflow.org JOBS",
+    "list secrets JOBS", "list secrets -", "list nodes -",
+])  # fmt: skip
+def test_training_code_may_do_nothing(allows: Allows, account: str, right: str) -> None:
+    assert not allows(account, right)
 
 
-@pytest.mark.parametrize(
-    "right",
-    [
-        "create pytorchjobs.kubeflow.org JOBS",
-        "watch pytorchjobs.kubeflow.org JOBS",
-        "delete pytorchjobs.kubeflow.org JOBS",
-        "list pods JOBS",
-        "get pods/log JOBS",
-        "list events JOBS",
-    ],
-)
-def test_a_submitter_may_run_and_follow_jobs(rights: Rights, right: str) -> None:
-    assert rights.allows(SUBMITTER, right)
+@pytest.mark.parametrize("right", [
+    "create pytorchjobs.kubeflow.org JOBS", "watch pytorchjobs.kubeflow.org JOBS",
+    "delete pytorchjobs.kubeflow.org JOBS", "list pods JOBS", "get pods/log JOBS",
+    "list events JOBS",
+])  # fmt: skip
+def test_a_submitter_may_run_and_follow_jobs(allows: Allows, right: str) -> None:
+    assert allows(SUBMITTER, right)
 
 
-@pytest.mark.parametrize(
-    "right",
-    [
-        "create pytorchjobs.kubeflow.org default",
-        "update pytorchjobs.kubeflow.org/status JOBS",
-        "create pods JOBS",
-        "create pods/exec JOBS",
-        "list secrets JOBS",
-        "create serviceaccounts/token JOBS",
-        "create rolebindings.rbac.authorization.k8s.io JOBS",
-        "list pods kubeflow",
-        "list nodes -",
-    ],
-)
-def test_a_submitter_may_do_no_more(rights: Rights, right: str) -> None:
-    assert not rights.allows(SUBMITTER, right)
+@pytest.mark.parametrize("right", [
+    "create pytorchjobs.kubeflow.org default", "update pytorchjobs.kubeflow.org/status JOBS",
+    "create pods JOBS", "create pods/exec JOBS", "list secrets JOBS", "list pods kubeflow",
+    "create serviceaccounts/token JOBS", "create rolebindings.rbac.authorization.k8s.io JOBS",
+    "list nodes -",
+])  # fmt: skip
+def test_a_submitter_may_do_no_more(allows: Allows, right: str) -> None:
+    assert not allows(SUBMITTER, right)

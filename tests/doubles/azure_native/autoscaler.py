@@ -9,11 +9,11 @@ import datetime as dt
 import fcntl
 import re
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any
 
 import yaml
-from kubernetes import client
 from kubernetes.client import ApiException
 from urllib3.exceptions import HTTPError
 
@@ -34,14 +34,14 @@ class Autoscaler(threading.Thread):
         super().__init__(name=_SOURCE, daemon=True)
         self._store = store
         self._idle: dict[str, float] = {}
-        self._reported: set[tuple[str, str]] = set()
-        self._ended = threading.Event()
+        self._reported: set[str] = set()
 
     def run(self) -> None:
         with (self._store.directory / "autoscaler.lock").open("w") as lock:
             # A stack has a plugin for each of its providers, and a cluster one autoscaler.
             fcntl.flock(lock, fcntl.LOCK_EX)
-            while not self._ended.wait(_PAUSE):
+            while True:
+                time.sleep(_PAUSE)
                 try:
                     self.look()
                 except (ApiException, HTTPError, ValueError) as error:
@@ -87,10 +87,14 @@ class Autoscaler(threading.Thread):
 
         def priority(pool: Pool) -> int:
             name = f"aks-{pool.name}-12345678-vmss"
-            matching = (
-                each for each in patterns if any(re.search(one, name) for one in patterns[each])
+            return max(
+                (
+                    each
+                    for each, ones in patterns.items()
+                    if any(re.search(it, name) for it in ones)
+                ),
+                default=0,
             )
-            return max(matching, default=0)
 
         return sorted(filter(priority, growing), key=priority, reverse=True)
 
@@ -99,12 +103,8 @@ class Autoscaler(threading.Thread):
         target = min(max(needed, fewest), most)
         if waiting and target > pool.count:
             change = f"{pool.name} {pool.count}->{target} (max: {most})"
-            text = f"pod triggered scale-up: [{{{change}}}]"
-            self._report(api, waiting, "TriggeredScaleUp", text)
+            self._report(api, waiting, f"pod triggered scale-up: [{{{change}}}]")
             scale(self._store, pool, target)
-        elif waiting and needed > most:
-            text = "pod didn't trigger scale-up: 1 max node group size reached"
-            self._report(api, waiting, "NotTriggerScaleUp", text)
         elif target < pool.count and not needed:
             waited = self._idle.get(pool.name, 0.0)
             if waited < _IDLE:
@@ -113,30 +113,22 @@ class Autoscaler(threading.Thread):
             scale(self._store, pool, target)
         self._idle.pop(pool.name, None)
 
-    def _report(self, api: Any, pods: Sequence[Any], reason: str, message: str) -> None:
+    def _report(self, api: Any, pods: Sequence[Any], message: str) -> None:
         """Report to each pod as an event, once."""
-        now = dt.datetime.now(dt.UTC)
-        for pod in (each.metadata for each in pods):
-            if (pod.uid, reason) in self._reported:
-                continue
-            self._reported.add((pod.uid, reason))
-            event = client.CoreV1Event(
-                metadata=client.V1ObjectMeta(generate_name=f"{pod.name}.", namespace=pod.namespace),
-                involved_object=client.V1ObjectReference(
-                    api_version="v1",
-                    kind="Pod",
-                    name=pod.name,
-                    namespace=pod.namespace,
-                    uid=pod.uid,
-                ),
-                reason=reason,
-                message=message,
-                type="Normal",
-                source=client.V1EventSource(component=_SOURCE),
-                first_timestamp=now,
-                last_timestamp=now,
-                count=1,
-            )
+        now = dt.datetime.now(dt.UTC).isoformat()
+        for pod in (each.metadata for each in pods if each.metadata.uid not in self._reported):
+            self._reported.add(pod.uid)
+            place = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
+            event = {
+                "metadata": {"generateName": f"{pod.name}.", "namespace": pod.namespace},
+                "involvedObject": {"apiVersion": "v1", "kind": "Pod", **place},
+                "reason": "TriggeredScaleUp",
+                "message": message,
+                "type": "Normal",
+                "source": {"component": _SOURCE},
+                **dict.fromkeys(("firstTimestamp", "lastTimestamp"), now),
+                "count": 1,
+            }
             api.create_namespaced_event(pod.namespace, event, _request_timeout=LIMIT)
 
 
@@ -149,12 +141,12 @@ def fits(pod: Any, pool: Pool) -> bool:
 
 
 def _tolerates(pod: Any, taint: dict[str, str]) -> bool:
-    for each in pod.spec.tolerations or ():
-        same_key = each.key in {None, taint["key"]}
-        same_value = each.operator == "Exists" or (each.value or "") == taint["value"]
-        if same_key and same_value and each.effect in {None, taint["effect"]}:
-            return True
-    return taint["effect"] == "PreferNoSchedule"
+    return any(
+        each.key in {None, taint["key"]}
+        and (each.operator == "Exists" or (each.value or "") == taint["value"])
+        and each.effect in {None, taint["effect"]}
+        for each in pod.spec.tolerations or ()
+    )
 
 
 def _is_unschedulable(pod: Any) -> bool:

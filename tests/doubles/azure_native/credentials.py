@@ -24,12 +24,7 @@ TOKEN = "the token of whoever is logged in"
 def list_credentials(
     store: Store, subscription: str, function: str, arguments: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return what the SDK's function returns.
-
-    Raises:
-        Unserved: it is another function.
-        Refused: Azure would refuse.
-    """
+    """Return what the SDK's function returns."""
     if function == _ON_AKS:
         cluster = (
             f"/subscriptions/{subscription}/resourceGroups/{arguments['resourceGroupName']}"
@@ -48,23 +43,16 @@ def list_credentials(
 def kubeconfig(store: Store) -> dict[str, str]:
     """Return the kubeconfig as AKS lists it: with a login that waits for a person's browser."""
     document: dict[str, Any] = yaml.safe_load(store.kubeconfig.read_text())
-    arguments = {
-        "--environment": "AzurePublicCloud",
-        "--server-id": _SERVER,
-        "--client-id": _CLIENT,
-        "--tenant-id": TENANT,
-        "--login": "devicecode",
+    words = f"get-token --environment AzurePublicCloud --server-id {_SERVER} --client-id {_CLIENT}"
+    login = {
+        "apiVersion": "client.authentication.k8s.io/v1beta1",
+        "command": "kubelogin",
+        "args": f"{words} --tenant-id {TENANT} --login devicecode".split(),
+        "env": None,
+        "installHint": "https://aka.ms/aks/kubelogin",
+        "provideClusterInfo": False,
     }
     for user in document["users"]:
-        user["user"] = {
-            "exec": {
-                "apiVersion": "client.authentication.k8s.io/v1beta1",
-                "command": "kubelogin",
-                "args": ["get-token", *(part for pair in arguments.items() for part in pair)],
-                "env": None,
-                "installHint": "https://aka.ms/aks/kubelogin",
-                "provideClusterInfo": False,
-            }
-        }
+        user["user"] = {"exec": login}
     text = yaml.safe_dump(document)
     return {"name": "clusterUser", "value": base64.b64encode(text.encode()).decode()}

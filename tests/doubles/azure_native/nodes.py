@@ -22,13 +22,7 @@ _MARK = "double.slipway.dev/pool"
 
 
 def follow(store: Store, resource_id: str, *, leaving: bool = False) -> None:
-    """Give a pool as many nodes as its resource says; other resources have none.
-
-    Args:
-        store: Where it is.
-        resource_id: Of the pool, or of any other resource.
-        leaving: Whether it is about to be removed, with all of its nodes.
-    """
+    """Give a pool as many nodes as its resource says, none if it is `leaving`."""
     pool = pool_of(store.find(resource_id))
     if pool is not None:
         fewest, most = pool.bounds
@@ -48,9 +42,6 @@ def evict(store: Store, resource_id: str) -> list[str]:
     """Evict a spot pool's nodes as Azure would, and return the pods that were on them.
 
     https://learn.microsoft.com/azure/aks/spot-node-pool
-
-    Raises:
-        LookupError: it is no spot pool.
     """
     pool = pool_of(store.find(resource_id))
     if pool is None or not pool.is_spot:

@@ -1,5 +1,6 @@
 """Node pools with GPUs among the resources, of AKS and of AKS on Azure Local."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,12 +15,7 @@ _SPOT = "kubernetes.azure.com/scalesetpriority"
 
 @dataclass(frozen=True)
 class Pool:
-    """A node pool.
-
-    Args:
-        record: The resource.
-        inputs: Its properties, by the names that both kinds of pool share.
-    """
+    """A node pool: the resource, and its properties by the names that both kinds share."""
 
     record: Record
     inputs: Mapping[str, Any]
@@ -42,19 +38,14 @@ class Pool:
 
     @property
     def labels(self) -> dict[str, str]:
-        """Of its nodes."""
-        return {
-            **(self.inputs.get("nodeLabels") or {}),
-            **({_SPOT: "spot"} if self.is_spot else {}),
-        }
+        return (self.inputs.get("nodeLabels") or {}) | ({_SPOT: "spot"} if self.is_spot else {})
 
     @property
     def taints(self) -> list[dict[str, str]]:
-        """Of its nodes."""
         own = [f"{_SPOT}=spot:NoSchedule"] if self.is_spot else []
-        return [
-            _taint(text) for text in dict.fromkeys([*(self.inputs.get("nodeTaints") or ()), *own])
-        ]
+        texts = dict.fromkeys([*(self.inputs.get("nodeTaints") or ()), *own])
+        parts = [re.split("[=:]", text) for text in texts]
+        return [dict(zip(("key", "value", "effect"), each, strict=True)) for each in parts]
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -71,10 +62,7 @@ class Pool:
 
 def pools(store: Store) -> Iterator[Pool]:
     """Yield each pool of nodes with GPUs."""
-    for record in store.all():
-        pool = pool_of(record)
-        if pool is not None:
-            yield pool
+    yield from filter(None, map(pool_of, store.all()))
 
 
 def pool_of(record: Record | None) -> Pool | None:
@@ -119,9 +107,3 @@ def keep_count(before: Record, after: Record) -> Record:
     if old is None or new is None or not new.inputs.get("enableAutoScaling"):
         return after
     return with_count(after, old.count)
-
-
-def _taint(text: str) -> dict[str, str]:
-    head, _, effect = text.rpartition(":")
-    key, _, value = head.partition("=")
-    return {"key": key, "value": value, "effect": effect}

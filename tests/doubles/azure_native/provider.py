@@ -76,12 +76,7 @@ class AzureDouble(PreviewStub):
         return protocol.InvokeResponse(wrap_map(found))
 
     def make(self, kind: str, inputs: Properties, in_program: str = "") -> Record:
-        """Create a resource; its outputs are those of a report, if there is one that has it.
-
-        Raises:
-            Unserved: a type that the double does not serve.
-            Refused: it exists already, what it would be in does not, or the report has an error.
-        """
+        """Create a resource; its outputs are those of a report, if there is one that has it."""
         resource_id = path_of(kind, inputs, self.subscription)
         name = resource_id.rpartition("/")[2]
         if kind.endswith(WITH_ADDRESS) and re.fullmatch(_RESERVED, name, re.IGNORECASE):
@@ -100,11 +95,7 @@ class AzureDouble(PreviewStub):
         return record
 
     def change(self, resource_id: str, inputs: Properties, in_program: str = "") -> Record:
-        """Change a resource in place.
-
-        Raises:
-            Refused: it does not exist, or a report has an error.
-        """
+        """Change a resource in place."""
         before = self.store.get(resource_id)
         replayed = self.store.replayed("Update", before.type, in_program)
         outputs = outputs_of(before.type, resource_id, inputs) | replayed["properties"]
@@ -114,11 +105,7 @@ class AzureDouble(PreviewStub):
         return record
 
     def remove(self, resource_id: str, in_program: str = "") -> None:
-        """Remove a resource, and a pool's nodes with it.
-
-        Raises:
-            Refused: a report has an error.
-        """
+        """Remove a resource, and a pool's nodes with it."""
         if (record := self.store.find(resource_id)) is not None:
             self.store.replayed("Delete", record.type, in_program)
         follow(self.store, resource_id, leaving=True)
@@ -126,10 +113,6 @@ class AzureDouble(PreviewStub):
 
 
 def change_in_portal(store: Store, resource_id: str, **inputs: Any) -> None:
-    """Change a resource outside of the program, so that a refresh finds it.
-
-    Raises:
-        Refused: it does not exist.
-    """
+    """Change a resource outside of the program, so that a refresh finds it."""
     store.put(store.get(resource_id).changed(**inputs))
     follow(store, resource_id)

@@ -80,11 +80,7 @@ class Unserved(LookupError):
 
 
 def path_of(token: str, inputs: Mapping[str, Any], subscription: str) -> str:
-    """Return a resource's ID in Azure.
-
-    Raises:
-        Unserved: the double does not serve the type.
-    """
+    """Return a resource's ID in Azure."""
     path = _PATHS.get(token.removeprefix("azure-native:"))
     if path is None:
         raise Unserved(token)

@@ -32,14 +32,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Record:
-    """A resource that exists.
-
-    Args:
-        id: In Azure.
-        type: As the SDK calls it.
-        inputs: As declared, or as changed in the portal since.
-        outputs: The inputs, and what Azure adds.
-    """
+    """A resource that exists: its inputs as declared, or as changed in the portal since."""
 
     id: str
     type: str
@@ -59,17 +52,14 @@ class Store:
 
     @property
     def kubeconfig(self) -> Path:
-        """Of the cluster behind every declared one."""
         return self.directory / "cluster.kubeconfig"
 
     @property
     def without_spot(self) -> Path:
-        """Exists while Azure has no spot node to give."""
         return self.directory / "no-spot"
 
     @property
     def late_roles(self) -> Path:
-        """Exists where roles are not known everywhere at once; holds for how many more logins."""
         return self.directory / "late-roles"
 
     @property
@@ -83,14 +73,6 @@ class Store:
 
         Each request gets the next of the report's answers, and after the last one that again. They
         are empty without one, and lack what the report hides.
-
-        Args:
-            method: Such as `Create`.
-            kind: The resource's type.
-            name: In the program.
-
-        Raises:
-            Refused: the answer was an error.
         """
         asked = {"method": method, "type": kind, "name": name}
         file = self.directory / "report.json"
@@ -133,22 +115,14 @@ class Store:
             return None
 
     def get(self, resource_id: str) -> Record:
-        """Return the resource with an ID.
-
-        Raises:
-            Refused: there is none.
-        """
+        """Return the resource with an ID."""
         found = self.find(resource_id)
         if found is None:
             raise Refused(f"ResourceNotFound: there is no {resource_id}")
         return found
 
     def add(self, record: Record) -> None:
-        """Create a resource.
-
-        Raises:
-            Refused: it exists already, or what it would be in does not.
-        """
+        """Create a resource."""
         if self.find(record.id) is not None:
             raise Refused(f"cannot create already existing resource {record.id!r}")
         parent = parent_of(record.id)

@@ -7,9 +7,9 @@ import pytest
 from clusters.embedded import network
 from clusters.embedded.layout import Layout
 from core.process import CommandFailed
+from tests.unit.shell_program import shell_program
 
 GOES_BY_ITSELF = """\
-#!/bin/sh
 # A pretended ip: the link is there until somebody asks for it or removes it, and then no more.
 test -e "$0.gone" && { echo "Cannot find device" >&2; exit 1; }
 touch "$0.gone"
@@ -17,7 +17,6 @@ test "$2" = show || { echo "Cannot find device" >&2; exit 1; }
 """
 
 STAYS = """\
-#!/bin/sh
 # A pretended ip: the link is there, and may not be removed.
 test "$2" = show || { echo "Operation not permitted" >&2; exit 1; }
 """
@@ -29,18 +28,13 @@ def layout(tmp_path: Path) -> Layout:
     return Layout(tmp_path / "clusters" / "dev")
 
 
-def pretend(ip: Path, script: str) -> None:
-    ip.write_text(script)
-    ip.chmod(0o755)
-
-
 def test_a_link_that_goes_by_itself_meanwhile_is_removed(layout: Layout, tools: Path) -> None:
-    pretend(tools / "ip", GOES_BY_ITSELF)
+    shell_program(tools / "ip", GOES_BY_ITSELF)
     network.remove(layout)
     assert (tools / "ip.gone").exists(), "nobody looked for the link"
 
 
 def test_a_link_that_cannot_be_removed_is_an_error(layout: Layout, tools: Path) -> None:
-    pretend(tools / "ip", STAYS)
+    shell_program(tools / "ip", STAYS)
     with pytest.raises(CommandFailed, match="Operation not permitted"):
         network.remove(layout)

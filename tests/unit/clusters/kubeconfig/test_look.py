@@ -16,7 +16,7 @@ from clusters.kubeconfig.look import look
 from clusters.kubeconfig.remains import remains as search
 from clusters.kubeconfig.settings import KubeconfigSettings
 from core.manifests import KEPT, MADE_BY
-from tests.unit.fake_api import Answer, FakeApi, served
+from tests.unit.fake_api import FakeApi, judged, served
 
 GROUPS, KINDS = "/apis/", "/apis/kubeflow.org/v1"
 DEPLOYMENTS = "/apis/apps/v1/deployments"
@@ -64,13 +64,6 @@ def with_operator(api: FakeApi) -> None:
     api.answers["POST", JOBS] = judged
 
 
-def judged(job: Any) -> Answer:
-    template = job["spec"]["pytorchReplicaSpecs"]["Master"]["template"]
-    if template["spec"]["containers"][0]["name"] == "pytorch":
-        return 201, job
-    return 403, {"kind": "Status", "message": "the webhook denied the request: no"}
-
-
 def seen(api: FakeApi) -> Found:
     return look(choice(api.kubeconfig), "team-a")
 
@@ -111,12 +104,20 @@ def test_what_an_account_may_not_see_is_not_known(api: FakeApi) -> None:
     )
 
 
-def test_the_usual_place_is_looked_at_where_all_of_them_may_not_be_seen(api: FakeApi) -> None:
+def test_where_not_all_may_be_seen_the_usual_place_shows_the_operator_and_its_owner(
+    api: FakeApi,
+) -> None:
     with_operator(api)
-    api.says("GET", DEPLOYMENTS, FORBIDDEN, status=403)
-    found = seen(api).deployed
-    assert found is not None
-    assert [each.name for each in found] == ["training-operator"]
+    usual = deployed("kubeflow", "training-operator", "1")
+    usual["metadata"]["annotations"] = {MADE_BY: "slipway/dev"}
+    api.says("GET", USUAL, usual)
+    for path in (DEPLOYMENTS, DEFINITION):
+        api.says("GET", path, FORBIDDEN, status=403)
+    found = seen(api)
+    assert found.made_by is None
+    assert [(each.name, each.made_by) for each in found.deployed or ()] == [
+        ("training-operator", "slipway/dev")
+    ]
 
 
 def test_whether_a_webhook_judges_is_seen_where_it_can_be_tried(api: FakeApi) -> None:
@@ -153,19 +154,6 @@ def test_a_failing_login_command_is_reported_with_its_output(api: FakeApi) -> No
     with pytest.raises(Unusable, match=told):
         look(choice(yaml.safe_dump(document)), "team-a")
     assert api.asked == [], "nobody was asked as nobody"
-
-
-def test_an_operators_owner_is_seen_where_its_definition_is_hidden(api: FakeApi) -> None:
-    with_operator(api)
-    usual = deployed("kubeflow", "training-operator", "1")
-    usual["metadata"]["annotations"] = {MADE_BY: "slipway/dev"}
-    api.says("GET", USUAL, usual)
-    for path in (DEPLOYMENTS, DEFINITION):
-        api.says("GET", path, FORBIDDEN, status=403)
-    found = seen(api)
-    assert found.made_by is None
-    assert found.deployed is not None
-    assert [each.made_by for each in found.deployed] == ["slipway/dev"]
 
 
 def remains(api: FakeApi, tmp_path: Path, context: str | None = None) -> tuple[str, Sequence[str]]:
@@ -210,21 +198,23 @@ def test_a_kept_claim_is_mentioned_but_is_no_leftover(api: FakeApi, tmp_path: Pa
     assert [line.partition(":")[0] for line in found] == ["persistentvolumeclaim mine-scratch"]
 
 
-@pytest.mark.parametrize("place", [NAMESPACE, ACCOUNT])
-def test_another_stacks_namespace_is_not_ours(api: FakeApi, tmp_path: Path, place: str) -> None:
-    api.says("GET", JOBS, {"items": [{"metadata": {"name": "theirs"}}]})
-    api.says("GET", place, {"metadata": {"annotations": {MADE_BY: "slipway/dev"}}})
-    kind, found = remains(api, tmp_path)
-    whose = "that belong to it (team-a belongs to the stack slipway/dev)"
-    assert kind == f"objects with Slipway's labels {whose}"
-    assert found == []
-
-
-def test_what_is_in_a_namespace_of_its_own_is_left(api: FakeApi, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("place", "owner", "left"),
+    [
+        (NAMESPACE, "slipway/mine", ["pytorchjob mine"]),
+        (NAMESPACE, "slipway/dev", []),
+        (ACCOUNT, "slipway/dev", []),
+    ],
+)
+def test_only_what_is_in_a_namespace_of_its_own_is_left(
+    api: FakeApi, tmp_path: Path, place: str, owner: str, left: list[str]
+) -> None:
     api.says("GET", JOBS, {"items": [{"metadata": {"name": "mine"}}]})
-    api.says("GET", NAMESPACE, {"metadata": {"annotations": {MADE_BY: "slipway/mine"}}})
-    _, (told,) = remains(api, tmp_path)
-    assert told.endswith("delete pytorchjob mine")
+    api.says("GET", place, {"metadata": {"annotations": {MADE_BY: owner}}})
+    kind, found = remains(api, tmp_path)
+    assert [each.partition(":")[0] for each in found] == left
+    whose = "that belong to it (team-a belongs to the stack slipway/dev)"
+    assert left or kind == f"objects with Slipway's labels {whose}"
 
 
 def test_an_unauthorized_check_never_reports_it_empty(api: FakeApi, tmp_path: Path) -> None:

@@ -17,8 +17,6 @@ from images.build.kind_node import KindNode, MinikubeNode
     ("works", "reachable", "built", "needs_engine", "needs_node"),
     [
         (True, True, False, False, False),
-        (False, True, False, True, False),
-        (True, False, False, False, True),
         (False, False, False, True, True),
         # Otherwise a second set-up would forget what the cluster's nodes are made from.
         (True, True, True, False, True),

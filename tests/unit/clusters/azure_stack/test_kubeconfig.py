@@ -58,21 +58,12 @@ def listed(row: Row | None = None, /, **others: Any) -> Any:
     return yaml.safe_load(outputs["kubeconfig"])
 
 
-def operation(arm: Arm) -> list[str]:
-    """Return the requests of the operation itself."""
-    return [each for each in arm.asked if "/metadata/" not in each]
-
-
-@pytest.mark.parametrize("header", ["Location", "Azure-AsyncOperation"])
-@pytest.mark.parametrize("polls", [0, 2])
+@pytest.mark.parametrize(("header", "polls"), [("Location", 0), ("Azure-AsyncOperation", 2)])
 def test_it_is_polled_until_it_lists_the_kubeconfig(arm: Arm, header: str, polls: int) -> None:
-    """Each surprise of Azure is one of its double.
-
-    A 202 before an answer, pools in another order, roles that are late, reserved names.
-    """
     arm.header, arm.polls = header, polls
     assert listed()["clusters"][0]["cluster"] == {"server": "https://10.0.0.1"}
-    assert operation(arm) == [START, *[LOOK] * (polls + 1)]
+    asked = [each for each in arm.asked if "/metadata/" not in each]
+    assert asked == [START, *[LOOK] * (polls + 1)]
 
 
 def test_azure_is_waited_for_as_long_as_it_asks_for_but_no_hour(arm: Arm) -> None:
@@ -112,7 +103,7 @@ def test_a_final_refusal_has_no_token_in_it(arm: Arm, others: dict[str, Any], re
         listed(**others)
     assert reason in str(refused.value)
     assert inputs(**others)["token"] not in str(refused.value)
-    assert len(operation(arm)) == 1
+    assert len([each for each in arm.asked if "/metadata/" not in each]) == 1
 
 
 def test_waiting_has_an_end(arm: Arm, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,14 +120,13 @@ def test_a_token_is_sent_nowhere_without_tls(arm: Arm) -> None:
         listed()
 
 
-def test_the_public_address_of_azure_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("ARM_METADATA_HOSTNAME", raising=False)
-    assert kubeconfig._endpoint(None) == "https://management.azure.com"
-
-
-def test_metadatahost_comes_before_the_variable(arm: Arm, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metadatahost_comes_before_the_variable_and_azures_public_address_is_the_default(
+    arm: Arm, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ARM_METADATA_HOSTNAME", "http://127.0.0.1:1")
     assert listed(metadataHost=arm.url)
+    monkeypatch.delenv("ARM_METADATA_HOSTNAME")
+    assert kubeconfig._endpoint(None) == "https://management.azure.com"
 
 
 def diff(state: dict[str, Any], new: dict[str, Any]) -> list[Change]:

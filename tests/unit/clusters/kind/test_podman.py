@@ -44,11 +44,6 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     return found
 
 
-def test_where_it_never_ran_nothing_can_be_left(machine: Machine) -> None:
-    podman.restore()
-    assert machine.calls == []
-
-
 def test_the_kernels_parameters_go_back_with_its_last_container(machine: Machine) -> None:
     podman.directory()
     podman.prepare()
@@ -62,6 +57,8 @@ def test_the_kernels_parameters_go_back_with_its_last_container(machine: Machine
 
 
 def test_what_is_only_asked_afterwards_leaves_nothing_and_changes_nothing(machine: Machine) -> None:
+    podman.restore()
+    assert machine.calls == []
     podman.directory()
     podman.prepare()
     podman.restore()
@@ -72,19 +69,18 @@ def test_what_is_only_asked_afterwards_leaves_nothing_and_changes_nothing(machin
     assert (machine.directory / "forwarding").read_text() == "1\n"
 
 
-def test_it_stays_while_another_stack_has_containers(machine: Machine) -> None:
+def test_it_stays_while_another_stack_has_containers_and_what_was_there_before(
+    machine: Machine,
+) -> None:
+    (machine.directory / "modules").mkdir()
+    (machine.directory / "forwarding").write_text("1\n")
+    podman.directory()
     podman.prepare()
     machine.containers = "0123456789ab\n"
     podman.restore()
     assert not any("reset" in each for each in machine.calls)
     assert (state_dir() / "podman.json").exists()
-
-
-def test_what_was_there_before_stays(machine: Machine) -> None:
-    (machine.directory / "modules").mkdir()
-    (machine.directory / "forwarding").write_text("1\n")
-    podman.directory()
-    podman.prepare()
+    machine.containers = ""
     podman.restore()
     assert (machine.directory / "modules").exists()
 

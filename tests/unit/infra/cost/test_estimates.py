@@ -1,5 +1,6 @@
 """What a stack's nodes and jobs cost is told in words, with nothing guessed."""
 
+import re
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
@@ -47,57 +48,80 @@ def told(*pools: NodePool, prices: PriceTable | None = None) -> list[str]:
 
 SPOT_PRICES = table(spot={"Standard_NC4as_T4_v3": "0.1"})
 FIXED = replace(SYSTEM, min_nodes=2, max_nodes=2)
-CHEAP_SPOT = replace(GPU, spot=True, dollars=Decimal("0.3"))
 OF_GPU = "x Standard_NC4as_T4_v3 in westeurope, each with 1 GPU"
 OF_BIG = OF_GPU.replace("NC4as_T4_v3", "Big")
+EVICTED = "no price for spot nodes, which are evicted above maxPrice: 0.300"
 NO_SPOT = "no price for spot nodes, which never cost more than regular nodes: 0.500"
+
+
+def spot(dollars: str, size: str = GPU.size) -> NodePool:
+    """Return spot nodes that are evicted above a price."""
+    return replace(GPU, size=size, spot=True, dollars=Decimal(dollars))
 
 
 @pytest.mark.parametrize(
     ("pools", "prices", "lines"),
     [
         (
-            *((SYSTEM, GPU), table()),
+            (SYSTEM, GPU),
+            replace(table(), not_included=("disks", "traffic")),
             [
                 "system: 1 to 3 x Standard_D4s_v5 in westeurope: USD 0.200 to 0.600",
                 f"gpu: 0 to 4 {OF_GPU}: USD 0 to 2.000",
                 # From the fewest nodes to the most.
                 "total: USD 0.200 to 2.600 an hour",
                 "per month (730 hours), at the minimum node count: USD 146",
+                "prices as of 2026-01-01, from a publisher: https://example.org/prices",
+                "not included: disks, traffic",
             ],
         ),
         # A pool that does not scale has one number.
         (
-            *((FIXED,), table()),
+            (FIXED,),
+            table(),
             ["system: 2 x Standard_D4s_v5 in westeurope: USD 0.400", "total: USD 0.400 an hour"],
         ),
         # A slow network is mentioned beside the price.
         (
-            *((replace(GPU, network="TCP only"),), table()),
+            (replace(GPU, network="TCP only"),),
+            table(),
             [f"gpu: 0 to 4 {OF_GPU}, TCP only: USD 0 to 2.000"],
         ),
-        ((replace(GPU, gpus=4),), table(), [f"gpu: 0 to 4 {OF_GPU[:-5]}4 GPUs: USD 0 to 2.000"]),
         ((replace(GPU, spot=True),), SPOT_PRICES, [f"gpu: 0 to 4 {OF_GPU}, spot: USD 0 to 0.400"]),
         # Without a price spot nodes cost at most what others do, and no least is guessed.
         (
-            *((SYSTEM, replace(GPU, spot=True, min_nodes=1)), table()),
+            (SYSTEM, replace(GPU, spot=True, min_nodes=1)),
+            table(),
             [
                 f"gpu: 1 to 4 {OF_GPU}, spot: at most USD 2.000 ({NO_SPOT})",
                 "total: USD 0.200 to 2.600 an hour",
             ],
         ),
+        # Nor more than the price at which they are evicted, which is known without that of others.
+        (
+            (spot("0.3", "Standard_Big"),),
+            table(),
+            [
+                f"gpu: 0 to 4 {OF_BIG}, spot: at most USD 1.200 ({EVICTED})",
+                "total: USD 0 to 1.200 an hour",
+            ],
+        ),
+        ((spot("0.9"),), table(), [f"gpu: 0 to 4 {OF_GPU}, spot: at most USD 2.000 ({NO_SPOT})"]),
         # A limit in dollars says nothing of another currency.
         (
-            *((CHEAP_SPOT,), table(currency="EUR")),
+            (spot("0.3"),),
+            table(currency="EUR"),
             [f"gpu: 0 to 4 {OF_GPU}, spot: at most EUR 2.000 ({NO_SPOT})"],
         ),
         # Small amounts are seen.
         (
-            *((GPU,), table({"Standard_NC4as_T4_v3": "0.0052"}, currency="EUR")),
+            (GPU,),
+            table({"Standard_NC4as_T4_v3": "0.0052"}, currency="EUR"),
             [f"gpu: 0 to 4 {OF_GPU}: EUR 0 to 0.021"],
         ),
         (
-            *((SYSTEM, UNKNOWN), table()),
+            (SYSTEM, UNKNOWN),
+            table(),
             [
                 f"big: 0 to 4 {OF_BIG}: no price for these nodes on azure",
                 "total: USD 0.200 to 0.600 an hour, excluding big",
@@ -112,32 +136,6 @@ def test_each_pool_is_listed_with_its_nodes_gpus_and_cost_and_their_sum(
     assert [line for line in told(*pools, prices=prices) if line in lines] == lines
 
 
-def test_every_price_has_its_publisher_date_and_address_once() -> None:
-    line = "prices as of 2026-01-01, from a publisher: https://example.org/prices"
-    assert told(SYSTEM, GPU).count(line) == 1
-    assert not any("month" in line for line in told(GPU)), "no node is permanent"
-
-
-def test_old_prices_and_sizes_are_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clusters.azure.facts.READ", date(2026, 2, 1))
-    assert estimates.outdated([GPU], table(), date(2026, 4, 1)) is None
-    text = str(estimates.outdated([GPU, SYSTEM], table(), date(2026, 4, 2)))
-    assert text.startswith("prices, sizes and regions date from 2026-01-01, more than 90 days")
-    assert estimates.outdated([UNKNOWN], table(), date(2026, 5, 2)) is None
-    assert "2026-02-01" in str(estimates.outdated([UNKNOWN], table(), date(2026, 5, 3)))
-
-
-def test_what_all_nodes_cost_is_known_only_with_the_price_of_each() -> None:
-    assert estimates.most((SYSTEM, SYSTEM), table()) == Decimal("1.2")
-    assert estimates.most((SYSTEM, UNKNOWN), table()) is None
-
-
-def test_without_any_price_there_is_no_sum_and_no_source() -> None:
-    lines = told(UNKNOWN, replace(UNKNOWN, name="bigger"))
-    assert not any("USD" in line or "example.org" in line for line in lines)
-    assert any("no estimate for big, bigger" in line and "slipway:prices" in line for line in lines)
-
-
 @pytest.mark.parametrize(
     ("pool", "prices"),
     [
@@ -149,35 +147,24 @@ def test_without_any_price_there_is_no_sum_and_no_source() -> None:
 )
 def test_a_price_holds_for_its_kind_of_nodes_alone(pool: NodePool, prices: PriceTable) -> None:
     assert "no price" in told(pool, prices=prices)[0]
+    assert estimates.most((SYSTEM, pool), prices) is None
 
 
-@pytest.mark.parametrize(
-    ("size", "dollars", "most", "why"),
-    [
-        ("Standard_NC4as_T4_v3", "0.3", "1.200", "are evicted above maxPrice: 0.300"),
-        ("Standard_NC4as_T4_v3", "0.9", "2.000", "never cost more than regular nodes: 0.500"),
-        ("Standard_Big", "0.3", "1.200", "are evicted above maxPrice: 0.300"),
-    ],
-)
-def test_spot_nodes_cost_at_most_their_price(size: str, dollars: str, most: str, why: str) -> None:
-    lines = told(replace(GPU, size=size, spot=True, dollars=Decimal(dollars)))
-    assert f"spot: at most USD {most} (no price for spot nodes, which {why})" in lines[0]
-    assert lines[1] == f"total: USD 0 to {most} an hour"
+def test_without_any_price_there_is_no_sum_and_nothing_else() -> None:
+    prices = replace(table(), not_included=("disks",))
+    text = "\n".join(told(UNKNOWN, replace(UNKNOWN, name="bigger"), prices=prices))
+    assert [word for word in ("USD", "example.org", "not included") if word in text] == []
+    assert re.search("no estimate for big, bigger.*slipway:prices", text)
+    assert not any("month" in line for line in told(GPU)), "no node is permanent"
 
 
-def test_what_is_not_included_is_named_beside_an_estimate() -> None:
-    prices = replace(table(), not_included=("disks", "traffic"))
-    assert told(GPU, prices=prices)[-1] == "not included: disks, traffic"
-    assert not any("not included" in line for line in told(UNKNOWN, prices=prices))
-
-
-@pytest.mark.parametrize("dry_run", [True, False])
-def test_preview_and_update_show_costs(dry_run: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[str] = []
-    monkeypatch.setattr("pulumi.log.info", said.append)
-    monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: dry_run)
-    estimates.announce([GPU], table())
-    assert len(said) == 1
+def test_old_prices_and_sizes_are_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clusters.azure.facts.READ", date(2026, 2, 1))
+    assert estimates.outdated([GPU], table(), date(2026, 4, 1)) is None
+    text = str(estimates.outdated([GPU, SYSTEM], table(), date(2026, 4, 2)))
+    assert text.startswith("prices, sizes and regions date from 2026-01-01, more than 90 days")
+    assert estimates.outdated([UNKNOWN], table(), date(2026, 5, 2)) is None
+    assert "2026-02-01" in str(estimates.outdated([UNKNOWN], table(), date(2026, 5, 3)))
 
 
 def test_a_preview_gets_costs_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -191,27 +178,6 @@ def test_a_preview_gets_costs_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert (tmp_path / "last").read_text() == f"{said[0]}\n{said[1]}\n"
 
 
-def test_without_paid_pools_no_table_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unwanted(*_: object) -> None:
-        raise AssertionError("nothing should be said or read")
-
-    monkeypatch.setattr("pulumi.log.info", unwanted)
-    monkeypatch.setattr("infra.cost.prices.default", unwanted)
-    monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: True)
-    estimates.announce([], None)
-    assert estimates.of_jobs([job()], [], None) == {}
-
-
-def test_the_default_price_table_is_the_repositorys(monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[str] = []
-    for kind in ("info", "warn"):
-        monkeypatch.setattr(f"pulumi.log.{kind}", said.append)
-    monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: True)
-    estimates.announce([SYSTEM], None)
-    assert "USD 0.230 to 0.690" in said[0]
-    assert "not included: " in said[0]
-
-
 TRAINED = replace(GPU, max_nodes=8, gpus=2)
 EUROS = table({"Standard_NC4as_T4_v3": "2"}, currency="EUR")
 
@@ -220,9 +186,15 @@ def job(**fields: Any) -> TrainingJob:
     return TrainingJob(**{"name": "mine", "module": "mnist", "backend": "nccl", **fields})
 
 
-def test_a_job_takes_the_nodes_that_its_gpus_need_and_at_most_one_for_each_replica() -> None:
+def test_a_job_is_estimated_by_the_nodes_that_its_gpus_need() -> None:
     known = estimates.of_jobs([job(workers=3)], [TRAINED], EUROS)
     assert known == {"mine": TrainingCost(fewest=2, nodes=4, hourly=2.0, currency="EUR")}
+    # Not without GPUs or a price.
+    assert estimates.of_jobs([job(backend="gloo")], [TRAINED], EUROS) == {}
+    elsewhere = replace(TRAINED, region="nowhere")
+    assert (
+        estimates.of_jobs([job()], [elsewhere], EUROS) == estimates.of_jobs([job()], [], None) == {}
+    )
 
 
 def test_a_job_that_may_be_on_two_pools_costs_from_the_cheaper_to_the_dearer() -> None:
@@ -236,13 +208,6 @@ def test_a_job_that_may_be_on_two_pools_costs_from_the_cheaper_to_the_dearer() -
     assert estimates.of_jobs([job()], [spot, elsewhere], prices) == {}
 
 
-def test_jobs_without_gpus_or_a_price_have_no_estimate() -> None:
-    assert estimates.of_jobs([job(backend="gloo")], [TRAINED], EUROS) == {}
-    assert estimates.of_jobs([job()], [], None) == {}
-    elsewhere = replace(TRAINED, region="nowhere")
-    assert estimates.of_jobs([job()], [elsewhere], EUROS) == {}
-
-
 def test_a_training_costs_its_time_at_least_and_at_most_that_of_nodes_that_come_and_go() -> None:
     training = TrainingCost(fewest=2, nodes=4, hourly=2.0, currency="EUR")
     assert training.most(3600) == 10.0
@@ -254,17 +219,15 @@ def test_a_training_costs_its_time_at_least_and_at_most_that_of_nodes_that_come_
 
 @pytest.mark.parametrize(("limit", "refused"), [(9.99, True), (10.0, False), (None, False)])
 def test_a_job_above_its_cost_limit_is_refused(limit: float | None, *, refused: bool) -> None:
-    problems = list(
-        estimates.too_dear([job(workers=3, max_cost=limit, timeout=3600)], [TRAINED], EUROS)
-    )
-    assert [each.key for each in problems] == ["slipway:jobs.mine.maxCost"] * refused
+    dear = job(workers=3, max_cost=limit, timeout=3600)
+    assert bool([*estimates.too_dear([dear], [TRAINED], EUROS)]) == refused
 
 
 def test_all_attempts_count_until_their_timeouts() -> None:
     dear = job(workers=0, max_cost=5.0, timeout=3600, retries=2)
     (problem,) = estimates.too_dear([dear], [TRAINED], EUROS)
-    assert problem.text == (
-        "5 is less than the job could cost if every attempt ran until its timeout, at most EUR "
-        "6.50 (1 node at 2 an hour); lower timeout (1 h per attempt), retries or workers, or raise "
-        "maxCost"
+    assert str(problem) == (
+        "slipway:jobs.mine.maxCost: 5 is less than the job could cost if every attempt ran until "
+        "its timeout, at most EUR 6.50 (1 node at 2 an hour); lower timeout (1 h per attempt), "
+        "retries or workers, or raise maxCost"
     )

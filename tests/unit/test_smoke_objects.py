@@ -16,12 +16,10 @@ _DENIED = "Unable to attach or mount volumes: no relationship found between node
     [
         (_PROBE, "True", "Running", True),
         (_PROBE, "False", "Running", False),
-        ("Liveness probe failed: refused", "True", "Running", False),
         ("Back-off restarting failed container", "True", "Running", False),
         (_MOUNT, "True", "Running", True),
         (_DENIED, "False", "Succeeded", True),
         (_DENIED, "False", "Failed", False),
-        ("Back-off", "False", "Succeeded", False),
     ],
 )
 def test_a_second_try_is_no_fault_of_a_pod_that_is_well(

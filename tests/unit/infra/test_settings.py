@@ -78,10 +78,11 @@ def notifying(url: Any, **others: Any) -> dict[str, str]:
 JOB = "jobs.mnist-gloo"
 NO_MAP = "is not allowed; it must be a map"
 IN_PLAIN_TEXT = (
-    r"its value is not allowed; it must be {config: hook}, which refers to a value set by "
+    "its value is not allowed; it must be {config: hook}, which refers to a value set by "
     "`pulumi config set --secret hook`"
 )
 SET_TOKEN = "--stack dev --secret slipway:hfToken`"
+CONTRADICTED = ("subscription", "location", "budget", "api", "idleMinutes", "system.size")
 UNREAD = {"hook": ""}
 """What nothing reads where no url names it."""
 
@@ -90,13 +91,16 @@ UNREAD = {"hook": ""}
     ("config", "told"),
     [
         (configured({}), {"cluster.kind": "is missing.*embedded"}),
-        (configured({"kind": "embeded"}), {"cluster.kind": '"embeded".*did you mean "embedded"?'}),
+        (
+            configured({"kind": "embeded"}),
+            {"cluster.kind": r'"embeded".*did you mean "embedded"\?'},
+        ),
         (configured({"kind": "gke"}), {"cluster.kind": '"gke".*allowed:.*embedded'}),
         (configured({"kind": ["embedded"]}), {"cluster.kind": r'\["embedded"\]'}),
         (configured([]), {"cluster": r"\[\] is not allowed.*a map"}),
         (
             configured({"knd": "embedded"}),
-            {"cluster.kind": "is missing", "cluster.knd": 'did you mean "kind"?'},
+            {"cluster.kind": "is missing", "cluster.knd": r'did you mean "kind"\?'},
         ),
         # The user's settings are not to be overwritten by the repository's.
         ({"slipway:jobs": "{}"}, {"cluster": "is missing; copy it from stacks/dev.yaml"}),
@@ -104,7 +108,7 @@ UNREAD = {"hook": ""}
             {"slipway:cluster": "embedded", "slipway:jobs": "mnist-gloo"},
             {"cluster": f'"embedded" {NO_MAP}', "jobs": f'"mnist-gloo" {NO_MAP}'},
         ),
-        (configured(job="{}"), {"job": 'there is no such key; did you mean "jobs"?'}),
+        (configured(job="{}"), {"job": r'there is no such key; did you mean "jobs"\?'}),
         (configured(exec="yes"), {"exec": '"yes" is not allowed; it must be true or false'}),
         # More than the machine could ever hold.
         (
@@ -116,8 +120,8 @@ UNREAD = {"hook": ""}
             configured({**_AKS, "gpu": {"size": "Standard_NC36ads_A10_v4"}}, {"mnist-nccl": {}}),
             {"cluster.gpu.gpusPerNode": ""},
         ),
-        (configured(torch="2.14.1"), {"torch": "it must be one of .*Did you mean 2.14?$"}),
-        (with_job(torch="2.14.1"), {f"{JOB}.torch": "in quotes.*Did you mean 2.14?$"}),
+        (configured(torch="2.14.1"), {"torch": r"it must be one of .*Did you mean 2\.14\?$"}),
+        (with_job(torch="2.14.1"), {f"{JOB}.torch": r"in quotes.*Did you mean 2\.14\?$"}),
         (with_job(torch=2.10), {f"{JOB}.torch": "in quotes"}),
         (with_job(torch=[2, 14]), {f"{JOB}.torch": "in quotes"}),
         (
@@ -165,12 +169,7 @@ UNREAD = {"hook": ""}
             configured(
                 {"kind": "aks", "idleMinutes": 0, "system": {"size": "Standard_NC4as_T4_v3"}}
             ),
-            dict.fromkeys(
-                f"cluster.{key}"
-                for key in (
-                    *("subscription", "location", "budget", "api", "idleMinutes", "system.size"),
-                )
-            ),
+            dict.fromkeys(map("cluster.{}".format, CONTRADICTED)),
         ),
     ],
 )

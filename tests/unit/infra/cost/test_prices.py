@@ -107,8 +107,9 @@ def test_a_file_that_is_no_table_is_refused(file: Path, text: str | None, words:
         file.unlink()
     else:
         file.write_text(text)
-    (problem,) = prices.read(str(file))
-    assert words in problem.text
+    found = prices.read(str(file))
+    assert isinstance(found, list)
+    assert words in found[0].text
 
 
 def test_the_repositorys_table_has_a_source_of_every_price_and_azures_known_sizes() -> None:

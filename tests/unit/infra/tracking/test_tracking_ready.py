@@ -68,15 +68,14 @@ def test_what_does_not_start_ends_the_wait_with_what_its_pod_shows(api: FakeApi,
     assert "no such driver" in text
 
 
-def test_one_that_has_stopped_is_waited_for_again_by_the_next_up(api: FakeApi) -> None:
+def test_one_that_has_stopped_is_waited_for_again_and_one_that_was_deleted_is_not(
+    api: FakeApi,
+) -> None:
     api.says("GET", f"{DEPLOYMENTS}/mlflow", deployment(0))
-    changes = TrackingReadyHandler().diff(inputs(api), inputs(api), Row())
-    assert changes == [Change("deployments", drift=True)]
-
-
-def test_one_that_was_deleted_is_not_waited_for(api: FakeApi) -> None:
+    stopped = [Change("deployments", drift=True)]
+    assert TrackingReadyHandler().diff(inputs(api), inputs(api), Row()) == stopped
     del api.answers["GET", f"{DEPLOYMENTS}/mlflow"]
-    assert TrackingReadyHandler().diff(inputs(api), inputs(api), Row()) != []
+    assert TrackingReadyHandler().diff(inputs(api), inputs(api), Row()) == stopped
     told = "slipway-jobs/mlflow was deleted outside Pulumi: run `pulumi refresh`"
     with pytest.raises(Gone, match=told):
         TrackingReadyHandler().create(inputs(api), Row())

@@ -10,7 +10,7 @@ import pulumi
 import pytest
 import yaml
 
-from clusters.azure.checks import before_update, missing, placeholders, remains
+from clusters.azure.checks import before_update, missing, remains
 from clusters.kinds import CLUSTERS
 from core.validation import check as read
 from tests.doubles import recorded_az
@@ -70,11 +70,6 @@ def test_an_update_refuses_placeholders_and_missing_programs_all_at_once(
 
 
 @pytest.mark.parametrize("stack", STACKS)
-def test_replaced_values_are_no_placeholders(stack: str, root: Path) -> None:
-    assert [*placeholders(settings(stack, own(template(stack, root))), stack)] == []
-
-
-@pytest.mark.parametrize("stack", STACKS)
 def test_a_preview_warns_of_the_same_and_goes_on(
     stack: str, root: Path, bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,17 +82,6 @@ def test_a_preview_warns_of_the_same_and_goes_on(
     assert "slipway:cluster.subscription" in warning
     assert "kubelogin: is required" in warning
     assert "az: is needed" not in warning
-
-
-def test_a_complete_update_passes(root: Path, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", f"{bare}:/usr/bin:/bin")
-    recorded_az.install(bare)
-    shell_program(bare / "kubelogin", "")
-    said: list[str] = []
-    monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: False)
-    monkeypatch.setattr("pulumi.log.warn", said.append)
-    before_update(settings("azure", own(template("azure", root))), "azure", pushes=True)
-    assert said == []
 
 
 @pytest.mark.parametrize("stack", STACKS)

@@ -15,12 +15,6 @@ def layout(tmp_path: Path) -> Layout:
     return Layout(tmp_path / "clusters" / "dev")
 
 
-def test_nothing_is_found_of_a_cluster_that_never_was(layout: Layout) -> None:
-    found = cluster.left_on_machine(layout)
-    assert {"processes", "network namespaces", "mounts", "control groups", "files"} <= found.keys()
-    assert not any(found.values()), found
-
-
 def test_whatever_is_left_is_found_with_how_to_remove_it(
     layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,21 +47,6 @@ def test_a_tree_that_is_nowhere_mounted_is_found() -> None:
     assert isolation.abandoned(groups, trees) == ["net_cls,net_prio", "perf_event"]
 
 
-def test_supervisord_leaves_its_v2_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That group is the CLI's, and its rules stay while a process is in it: scripts/guard.py."""
-    trees = [
-        isolation.Mount(tmp_path / "pids", "cgroup", frozenset({"pids"})),
-        isolation.Mount(tmp_path / "cpu", "cgroup", frozenset({"cpu"})),
-        isolation.Mount(tmp_path / "unified", "cgroup2", frozenset()),
-    ]
-    for tree in trees:
-        (tree.point / LAYOUT.node / "system").mkdir(parents=True)
-    monkeypatch.setattr(isolation, "hierarchies", lambda: trees)
-    isolation.join(LAYOUT)
-    left = {file.relative_to(tmp_path).parts[0] for file in tmp_path.rglob("*.procs")}
-    assert left == {"pids", "unified"}
-
-
 def test_only_mounts_inside_the_clusters_directories_count() -> None:
     mountinfo = "".join(
         f"30 1 0:26 / {point} rw,relatime - ext4 /dev/vda rw\n"

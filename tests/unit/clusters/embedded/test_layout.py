@@ -19,9 +19,3 @@ def test_names_and_networks_fit_where_they_are_limited(directory: Path) -> None:
     assert list(layout.uplink.hosts()) == [layout.host_address, layout.node_address]
     assert len(layout.host_interface) <= 15
     assert max(map(len, map(str, (layout.supervisor_socket, layout.containerd_socket)))) <= 107
-
-
-def test_two_directories_are_two_clusters() -> None:
-    one, other = Layout(Path("/state/dev")), Layout(Path("/state/test"))
-    assert one.id != other.id
-    assert not one.uplink.overlaps(other.uplink)

@@ -63,27 +63,6 @@ def test_a_certificate_of_a_clock_that_ran_ahead_is_renewed(
     assert _load(layout, name).not_valid_before_utc < datetime.now(UTC)
 
 
-@pytest.mark.parametrize(
-    ("name", "broken"), [("ca", "foreign"), ("scheduler", "empty"), ("scheduler", "no key")]
-)
-def test_a_key_of_another_certificate_is_renewed(layout: Layout, name: str, broken: str) -> None:
-    content = {"foreign": layout.key("admin").read_text(), "empty": "", "no key": "x"}[broken]
-    layout.key(name).write_text(content)
-    assert f"{name}: its key is missing or does not match" in pki.problems(layout)
-    pki.ensure(layout)
-    assert pki.problems(layout) == []
-
-
-def test_an_empty_service_account_key_is_replaced(layout: Layout) -> None:
-    """It signs no token; a key that signs stays as it is."""
-    layout.key("service-account").write_text("")
-    pki.ensure(layout)
-    made = layout.key("service-account").read_text()
-    assert "PRIVATE KEY" in made
-    pki.ensure(layout)
-    assert layout.key("service-account").read_text() == made
-
-
 def test_an_expiring_one_is_renewed_alone(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(pki, "LIFE", timedelta(days=29))
@@ -103,16 +82,27 @@ def test_a_new_authority_reissues_its_certificates(layout: Layout) -> None:
     assert pki.problems(layout) == []
 
 
-def test_keys_that_protect_data_are_never_replaced(layout: Layout) -> None:
+@pytest.mark.parametrize(
+    ("name", "content"), [("ca", "foreign"), ("scheduler", ""), ("scheduler", "x")]
+)
+def test_a_key_of_another_certificate_is_renewed(layout: Layout, name: str, content: str) -> None:
+    text = layout.key("admin").read_text() if content == "foreign" else content
+    layout.key(name).write_text(text)
+    assert f"{name}: its key is missing or does not match" in pki.problems(layout)
+    pki.ensure(layout)
+    assert pki.problems(layout) == []
+    layout.certificate("kubelet").write_bytes(b"-----BEGIN CERTIFICATE-----\n")
+    assert pki.problems(layout) == ["kubelet: missing"]
+
+
+def test_keys_that_protect_data_are_never_replaced_unless_they_are_empty(layout: Layout) -> None:
+    layout.key("service-account").write_text("")  # it signs no token
+    pki.ensure(layout)
     kept = [layout.encryption, layout.key("service-account")]
     before = [path.read_bytes() for path in kept]
+    assert b"PRIVATE KEY" in before[1]
     for path in layout.pki.iterdir():
         if path not in kept:
             path.unlink()
     pki.ensure(layout)
     assert [path.read_bytes() for path in kept] == before
-
-
-def test_a_damaged_certificate_counts_as_missing(layout: Layout) -> None:
-    layout.certificate("kubelet").write_bytes(b"-----BEGIN CERTIFICATE-----\n")
-    assert pki.problems(layout) == ["kubelet: missing"]

@@ -8,10 +8,7 @@ from pathlib import Path
 import pytest
 
 from clusters.cli_clusters import podman
-from clusters.cli_clusters.engine import Engine
-from clusters.kind import tool
 from core.paths import state_dir
-from images.build import kind_node
 
 
 class Machine:
@@ -83,28 +80,3 @@ def test_it_stays_while_another_stack_has_containers_and_what_was_there_before(
     machine.containers = ""
     podman.restore()
     assert (machine.directory / "modules").exists()
-
-
-def test_an_engine_that_the_user_has_chosen_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KIND_EXPERIMENTAL_PROVIDER", "docker")
-    monkeypatch.setattr(Engine, "problem", lambda _self: "it does not work")
-    monkeypatch.setattr("shutil.which", lambda name, **_: name)
-    monkeypatch.setattr(podman, "is_provided", lambda: True)
-    monkeypatch.setattr(kind_node, "raised", lambda *_: "no answer")
-    assert tool.engine() == Engine("docker")
-    assert tool.more_tools() == ()
-
-
-def test_an_engine_that_works_comes_before_our_podman(monkeypatch: pytest.MonkeyPatch) -> None:
-    problems: dict[str, str | None] = {"docker": "no daemon"}
-    monkeypatch.setattr(Engine, "problem", lambda self: problems.get(self.program))
-    monkeypatch.setattr("shutil.which", lambda name, **_: name if name in problems else None)
-    monkeypatch.setattr(podman, "is_provided", lambda: True)
-    monkeypatch.setattr(podman, "directory", lambda: Path("/ours"))
-    ours = tool.engine()
-    assert ours is not None
-    assert ours.is_ours
-    assert ours.variables["KIND_EXPERIMENTAL_PROVIDER"] == "podman"
-    assert ours.variables["PATH"].startswith("/ours:")
-    problems["podman"] = None
-    assert tool.engine() == Engine("podman")

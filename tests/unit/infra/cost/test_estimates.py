@@ -4,14 +4,11 @@ import re
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
-import pulumi
 import pytest
 
 from clusters.nodes import NodePool
-from core.context import SUMMARY_VARIABLE
 from infra.cost import estimates
 from infra.cost.prices import PriceTable, Source, Tariff
 from jobs.model.job import TrainingJob
@@ -165,17 +162,6 @@ def test_old_prices_and_sizes_are_one_warning(monkeypatch: pytest.MonkeyPatch) -
     assert text.startswith("prices, sizes and regions date from 2026-01-01, more than 90 days")
     assert estimates.outdated([UNKNOWN], table(), date(2026, 5, 2)) is None
     assert "2026-02-01" in str(estimates.outdated([UNKNOWN], table(), date(2026, 5, 3)))
-
-
-def test_a_preview_gets_costs_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    said: list[str] = []
-    monkeypatch.setattr("pulumi.log.info", said.append)
-    monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: True)
-    monkeypatch.setattr("pulumi.log.warn", said.append)
-    estimates.announce([GPU], table())
-    monkeypatch.setenv(SUMMARY_VARIABLE, str(tmp_path / "last"))
-    estimates.announce([GPU], table())
-    assert (tmp_path / "last").read_text() == f"{said[0]}\n{said[1]}\n"
 
 
 TRAINED = replace(GPU, max_nodes=8, gpus=2)

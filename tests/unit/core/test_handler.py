@@ -23,11 +23,11 @@ def test_different_inputs_differ_and_outputs_do_not(
 
 def test_each_leaf_is_named_by_its_path_in_order() -> None:
     before = {"spec": {"workers": 1, "gone": 1, "same": 1}, "map": {"a": 1}, "output": 1}
-    now = {"spec": {"workers": 2, "a/b": 1, "same": 1}, "map": 2, "added": 1}
+    now = {"spec": {"workers": 2, "example.org/a": 1, "same": 1}, "map": 2, "added": 1}
     assert compare(before, now) == [
         Change("added", "add"),
         Change("map", "update"),
         Change("spec.gone", "delete"),
         Change("spec.workers", "update"),
-        Change('spec["a/b"]', "add"),
+        Change('spec["example.org/a"]', "add"),
     ]

@@ -19,6 +19,7 @@ from tests.unit.row import Row
 INSTANCE = "/subscriptions/s/providers/Microsoft.HybridContainerService/it/default"
 START = f"POST {INSTANCE}/listUserKubeconfig?api-version=2024-01-01"
 LOOK = "GET /operationStatuses/1?api-version=2024-01-01"
+HTTP = "http://192.0.2.1/operationStatuses/1"
 
 
 class Pauses(threading.Event):
@@ -81,42 +82,41 @@ def test_azure_is_waited_for_as_long_as_it_asks_for_but_no_hour(arm: Arm) -> Non
     )
 
 
-def test_an_operation_that_fails_is_reported_with_azures_reason_and_what_to_do(arm: Arm) -> None:
-    arm.failure = {"code": "ClusterNotReady", "message": "no control plane"}
-    with pytest.raises(Refused) as refused:
-        listed()
-    assert str(refused.value) == (
-        f"listUserKubeconfig of {INSTANCE}: ClusterNotReady: no control plane\n"
-        "what to do: get a role"
-    )
-
-
 @pytest.mark.parametrize(
-    ("others", "reason"),
+    ("others", "answer", "reason"),
     [
-        ({"token": "another's"}, "401 InvalidAuthenticationToken: The access token is invalid."),
-        ({"instance": "/gone"}, "404 ResourceNotFound: there is no /gone"),
+        ({}, {"failure": {"code": "NotReady", "message": "no nodes"}}, "NotReady: no nodes"),
+        (
+            {"token": "another's"},
+            {},
+            "401 InvalidAuthenticationToken: The access token is invalid.",
+        ),
+        ({"instance": "/gone"}, {}, "404 ResourceNotFound: there is no /gone"),
+        (
+            {},
+            {"surprises": [Answer(202, headers={"Location": HTTP})]},
+            f"{HTTP} does not use TLS, so no token is sent to it",
+        ),
     ],
 )
-def test_a_final_refusal_has_no_token_in_it(arm: Arm, others: dict[str, Any], reason: str) -> None:
+def test_a_refusal_ends_it_with_azures_reason_what_to_do_and_no_token(
+    arm: Arm, others: dict[str, Any], answer: dict[str, Any], reason: str
+) -> None:
+    for name, value in answer.items():
+        setattr(arm, name, value)
     with pytest.raises(Refused) as refused:
         listed(**others)
-    assert reason in str(refused.value)
-    assert inputs(**others)["token"] not in str(refused.value)
-    assert len([each for each in arm.asked if "/metadata/" not in each]) == 1
+    text = str(refused.value)
+    assert text.startswith(f"listUserKubeconfig of {inputs(**others)['instance']}: ")
+    assert f"{reason}\nwhat to do: get a role" in text
+    assert inputs(**others)["token"] not in text
+    assert "failure" in answer or len(arm.asked) == 2, "it is tried once, after Azure's address"
 
 
 def test_waiting_has_an_end(arm: Arm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kubeconfig, "LIMIT_SECONDS", 2)  # of which requests take a part
     arm.polls = 1_000_000
     with pytest.raises(TimeoutError, match="the operation is InProgress\nwhat to do: get a role"):
-        listed()
-
-
-def test_a_token_is_sent_nowhere_without_tls(arm: Arm) -> None:
-    elsewhere = {"Location": "http://192.0.2.1/operationStatuses/1"}
-    arm.surprises = [Answer(202, headers=elsewhere)]
-    with pytest.raises(Refused, match=r"http://192\.0\.2\.1/operationStatuses/1 does not use TLS"):
         listed()
 
 

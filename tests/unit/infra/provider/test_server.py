@@ -7,8 +7,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import grpc.aio
@@ -80,24 +78,6 @@ threading.Thread(target=hold, daemon=True).start()
             interrupted.kill()
 
 
-@pytest.fixture
-def connection() -> Iterator[socket.socket]:
-    with (
-        socket.create_server(("127.0.0.1", 0)) as listener,
-        socket.create_connection(listener.getsockname()) as client,
-        closing(listener.accept()[0]),
-    ):
-        yield client
-
-
-def test_a_process_of_the_same_user_is_trusted(connection: socket.socket) -> None:
-    address, port = connection.getsockname()
-    assert server.is_trusted(f"ipv4:{address}:{port}")
-    # One of whom nothing is known is not.
-    for peer in ("ipv4:127.0.0.1:1", "unix:/run/socket", "ipv6:%5B::1%5D:40312"):
-        assert not server.is_trusted(peer)
-
-
 def row(state: str, uid: int, peer: str = "1F90") -> str:
     """Return a line of the kernel's table: of which state, and whose."""
     return (
@@ -131,6 +111,10 @@ def test_a_connection_missing_once_is_looked_up_again(monkeypatch: pytest.Monkey
     readings = iter([[], [os.geteuid()]])
     monkeypatch.setattr(server, "_owners", lambda *_: next(readings))
     assert server.is_trusted(PEER)
+    # One of whom nothing is known is not trusted.
+    monkeypatch.undo()
+    for peer in ("ipv4:127.0.0.1:1", "unix:/run/socket", "ipv6:%5B::1%5D:40312"):
+        assert not server.is_trusted(peer)
 
 
 class _Meeting(Provider):

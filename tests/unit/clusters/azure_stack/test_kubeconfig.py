@@ -82,35 +82,31 @@ def test_azure_is_waited_for_as_long_as_it_asks_for_but_no_hour(arm: Arm) -> Non
     )
 
 
+NOT_READY = {"code": "NotReady", "message": "no nodes"}
+INVALID = "401 InvalidAuthenticationToken: The access token is invalid."
+ELSEWHERE = Answer(202, headers={"Location": HTTP})
+
+
 @pytest.mark.parametrize(
-    ("others", "answer", "reason"),
+    ("others", "failure", "surprises", "reason"),
     [
-        ({}, {"failure": {"code": "NotReady", "message": "no nodes"}}, "NotReady: no nodes"),
-        (
-            {"token": "another's"},
-            {},
-            "401 InvalidAuthenticationToken: The access token is invalid.",
-        ),
-        ({"instance": "/gone"}, {}, "404 ResourceNotFound: there is no /gone"),
-        (
-            {},
-            {"surprises": [Answer(202, headers={"Location": HTTP})]},
-            f"{HTTP} does not use TLS, so no token is sent to it",
-        ),
+        ({}, NOT_READY, [], "NotReady: no nodes"),
+        ({"token": "another's"}, None, [], INVALID),
+        ({"instance": "/gone"}, None, [], "404 ResourceNotFound: there is no /gone"),
+        ({}, None, [ELSEWHERE], f"{HTTP} does not use TLS, so no token is sent to it"),
     ],
 )
 def test_a_refusal_ends_it_with_azures_reason_what_to_do_and_no_token(
-    arm: Arm, others: dict[str, Any], answer: dict[str, Any], reason: str
+    arm: Arm, others: dict[str, Any], failure: Any, surprises: list[Answer], reason: str
 ) -> None:
-    for name, value in answer.items():
-        setattr(arm, name, value)
+    arm.failure, arm.surprises = failure, [*surprises]
     with pytest.raises(Refused) as refused:
         listed(**others)
     text = str(refused.value)
     assert text.startswith(f"listUserKubeconfig of {inputs(**others)['instance']}: ")
     assert f"{reason}\nwhat to do: get a role" in text
     assert inputs(**others)["token"] not in text
-    assert "failure" in answer or len(arm.asked) == 2, "it is tried once, after Azure's address"
+    assert len([each for each in arm.asked if each.startswith("POST ")]) == 1
 
 
 def test_waiting_has_an_end(arm: Arm, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,6 @@ def test_the_latest_event_counts() -> None:
     [
         ("Operation results in exceeding quota limits of Core. Maximum allowed: 10", "used up:"),
         ("Code=OverconstrainedAllocationRequest", "no machines of this size are available"),
-        ("SkuNotAvailable: Standard_NC4as_T4_v3", "no machines of this size are available"),
         ("1 max node group size reached", "the pool is at its maximum size"),
         ("Nodes added to group x failed to register within 15m0s", "never became a node"),
     ],

@@ -117,7 +117,7 @@ def test_a_content_is_taken_and_in_no_message(folder: Path, read: Callable[[str]
 
 
 def at_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a folder be the person's home, where no other kubeconfig is named."""
+    """Let a folder be the user's home, where no other kubeconfig is named."""
     kubectl = toolchain.path("kubectl")
     monkeypatch.setattr(toolchain, "path", lambda _name: kubectl)
     monkeypatch.setenv("HOME", str(folder))

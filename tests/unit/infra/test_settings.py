@@ -249,20 +249,6 @@ def test_secrets_that_settings_name_are_kept_apart_and_not_shown() -> None:
     assert parse(configured(), "dev").hook == {}
 
 
-def test_all_problems_are_reported_together() -> None:
-    jobs = {
-        "mnist-glo": {},
-        "mnist-gloo": {"workers": -1, "epochs": 1.5, "wrokers": 2},
-        "Not_A_Name": OWN,
-    }
-    found = problems(configured({"kind": "embeded", "colour": "red"}, jobs, clutser="{}"))
-    gloo = [f"mnist-gloo.{key}" for key in ("workers", "epochs", "wrokers")]
-    assert found.keys() == {
-        *("clutser", "cluster.kind", "cluster.colour"),
-        *(f"jobs.{name}" for name in ("mnist-glo", *gloo, "Not_A_Name")),
-    }
-
-
 def test_the_message_counts_the_problems_and_says_what_to_do() -> None:
     with pytest.raises(SettingsError) as caught:
         parse(configured({"kind": "x"}, {"y": {}}), "dev")

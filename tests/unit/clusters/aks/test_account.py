@@ -106,10 +106,6 @@ NOT_OFFERED = "Standard_NC8as_T4_v3 is not available in westeurope: Azure does n
         (without("vm list-skus", GPU), FALLING_BACK, "gpu.size", "Azure does not offer it there"),
         (unchanged, ANOTHER, "gpu.spot.fallback.size", NOT_OFFERED),
     ],
-    ids=[
-        *("admin", "provider", "region", "restricted", "size", "family", "all cores", "spot"),
-        *("family of the fallback", "spot beside a fallback", "one size", "another size"),
-    ],
 )
 def test_each_problem_names_the_key_and_the_way_out(
     change: Change, settings: dict[str, Any], key: str, text: str, found: Any

@@ -1,13 +1,12 @@
 """What the settings of an AKS cluster take, and what jobs and the price need to know of them."""
 
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import yaml
 
-from clusters.aks.node_pools import gpu_pools, gpus, pools, priorities
+from clusters.aks.node_pools import gpus, pools, priorities
 from clusters.aks.settings import AksSettings
 from clusters.nodes import Taint
 from core.validation import check
@@ -81,16 +80,6 @@ def test_jobs_know_the_pool_by_what_its_nodes_have(
     assert (pool.per_node, pool.min_nodes, pool.max_nodes) == amounts
     assert (pool.labels, pool.taints, pool.interface) == (labels, TAINTS, "eth0")
     assert pool.device_plugin is plugin
-
-
-def test_nodes_that_take_over_are_as_the_spot_nodes_are_but_for_what_is_set() -> None:
-    own = {"maxNodes": 4, "zones": ["1"], "osDisk": {"gib": 64}}
-    spot, regular = gpu_pools(settings(gpu={**own, "spot": {"fallback": {}}})).values()
-    assert regular == replace(spot, spot=None)
-    found = gpu_pools(settings(gpu={**own, "spot": {"fallback": {"maxNodes": 1, "zones": []}}}))
-    assert list(found) == ["gpu", "gpufallback"]
-    assert found["gpu"].fallback == found["gpufallback"]
-    assert (found["gpufallback"].max_nodes, found["gpufallback"].zones) == (1, ())
 
 
 def test_the_autoscaler_prefers_the_first_pool_and_may_grow_all_others() -> None:

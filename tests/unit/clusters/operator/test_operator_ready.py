@@ -100,6 +100,9 @@ def test_an_operator_is_ready_when_its_webhook_rejects_invalid_jobs_only(api: Fa
     assert row.said == []
     tried = [path for method, path, _ in api.asked if method == "POST"]
     assert tried == [f"{JOBS}?dryRun=All"] * 2, "nothing may be created by looking"
+    # Its pod reads its certificate at once.
+    (change,) = (body for method, _, body in api.asked if method == "PATCH")
+    assert change == {"metadata": {"annotations": {"slipway.dev/certificate": "7"}}}
 
 
 @pytest.mark.parametrize(
@@ -148,16 +151,6 @@ def test_an_unreachable_api_server_is_reported(api: FakeApi) -> None:
     api.kubeconfig = api.kubeconfig.replace("127.0.0.1:", "127.0.0.1:1#")
     with pytest.raises(NotYet, match=r"^the API server can't be reached: "):
         Operator(inputs(api)).probe()
-
-
-def test_a_pod_gets_an_annotation_for_its_certificate_once_there_is_one(api: FakeApi) -> None:
-    there = api.answers["GET", SECRET]
-    api.says("GET", SECRET, {"metadata": {"resourceVersion": "1"}})
-    Operator(inputs(api)).deliver_certificate()
-    api.answers["GET", SECRET] = there
-    Operator(inputs(api)).deliver_certificate()
-    (change,) = (body for method, _, body in api.asked if method == "PATCH")
-    assert change == {"metadata": {"annotations": {"slipway.dev/certificate": "7"}}}
 
 
 @pytest.mark.usefixtures("quick")

@@ -81,7 +81,7 @@ def test_a_preview_warns_of_the_same_and_goes_on(
     (warning,) = said
     assert "slipway:cluster.subscription" in warning
     assert "kubelogin: is required" in warning
-    assert "az: is needed" not in warning
+    assert "az: is required" not in warning
 
 
 @pytest.mark.parametrize("stack", STACKS)

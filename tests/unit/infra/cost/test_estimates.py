@@ -23,7 +23,7 @@ UNKNOWN = replace(GPU, name="big", size="Standard_Big")
 def table(
     hourly: dict[str, str] | None = None, spot: dict[str, str] | None = None, currency: str = "USD"
 ) -> PriceTable:
-    usual = {"Standard_D4s_v5": "0.2", "Standard_NC4as_T4_v3": "0.5"}
+    usual = {SYSTEM.size: "0.2", GPU.size: "0.5"}
     amounts = usual if hourly is None else hourly
     tariff = Tariff(
         source="market",
@@ -43,94 +43,65 @@ def told(*pools: NodePool, prices: PriceTable | None = None) -> list[str]:
     return [line.strip() for line in lines[1:]]
 
 
-SPOT_PRICES = table(spot={"Standard_NC4as_T4_v3": "0.1"})
-FIXED = replace(SYSTEM, min_nodes=2, max_nodes=2)
+SPOT = replace(GPU, spot=True)
+SPOT_PRICES = table(spot={GPU.size: "0.1"})
 OF_GPU = "x Standard_NC4as_T4_v3 in westeurope, each with 1 GPU"
 OF_BIG = OF_GPU.replace("NC4as_T4_v3", "Big")
 EVICTED = "no price for spot nodes, which are evicted above maxPrice: 0.300"
 NO_SPOT = "no price for spot nodes, which never cost more than regular nodes: 0.500"
-
-
-def spot(dollars: str, size: str = GPU.size) -> NodePool:
-    """Return spot nodes that are evicted above a price."""
-    return replace(GPU, size=size, spot=True, dollars=Decimal(dollars))
+DEAR, CHEAP = (replace(SPOT, dollars=Decimal(each)) for each in ("0.9", "0.3"))
 
 
 @pytest.mark.parametrize(
-    ("pools", "prices", "lines"),
+    ("pool", "prices", "line"),
     [
+        (GPU, table(), f"{OF_GPU}: USD 0 to 2.000"),
+        (GPU, table({GPU.size: "0.0052"}, currency="EUR"), f"{OF_GPU}: EUR 0 to 0.021"),
+        (replace(GPU, network="TCP only"), table(), f"{OF_GPU}, TCP only: USD 0 to 2.000"),
+        (SPOT, SPOT_PRICES, f"{OF_GPU}, spot: USD 0 to 0.400"),
+        # Without a price spot nodes cost at most what others do, or that at which they are evicted,
+        (SPOT, table(), f"{OF_GPU}, spot: at most USD 2.000 ({NO_SPOT})"),
+        (DEAR, table(), f"{OF_GPU}, spot: at most USD 2.000 ({NO_SPOT})"),
+        (CHEAP, table(), f"{OF_GPU}, spot: at most USD 1.200 ({EVICTED})"),
+        # also where that of others is unknown; it says nothing of another currency.
         (
-            (SYSTEM, GPU),
-            replace(table(), not_included=("disks", "traffic")),
-            [
-                "system: 1 to 3 x Standard_D4s_v5 in westeurope: USD 0.200 to 0.600",
-                f"gpu: 0 to 4 {OF_GPU}: USD 0 to 2.000",
-                # From the fewest nodes to the most.
-                "total: USD 0.200 to 2.600 an hour",
-                "per month (730 hours), at the minimum node count: USD 146",
-                "prices as of 2026-01-01, from a publisher: https://example.org/prices",
-                "not included: disks, traffic",
-            ],
-        ),
-        # A pool that does not scale has one number.
-        (
-            (FIXED,),
+            replace(CHEAP, size="Standard_Big"),
             table(),
-            ["system: 2 x Standard_D4s_v5 in westeurope: USD 0.400", "total: USD 0.400 an hour"],
+            f"{OF_BIG}, spot: at most USD 1.200 ({EVICTED})",
         ),
-        # A slow network is mentioned beside the price.
-        (
-            (replace(GPU, network="TCP only"),),
-            table(),
-            [f"gpu: 0 to 4 {OF_GPU}, TCP only: USD 0 to 2.000"],
-        ),
-        ((replace(GPU, spot=True),), SPOT_PRICES, [f"gpu: 0 to 4 {OF_GPU}, spot: USD 0 to 0.400"]),
-        # Without a price spot nodes cost at most what others do, and no least is guessed.
-        (
-            (SYSTEM, replace(GPU, spot=True, min_nodes=1)),
-            table(),
-            [
-                f"gpu: 1 to 4 {OF_GPU}, spot: at most USD 2.000 ({NO_SPOT})",
-                "total: USD 0.200 to 2.600 an hour",
-            ],
-        ),
-        # Nor more than the price at which they are evicted, which is known without that of others.
-        (
-            (spot("0.3", "Standard_Big"),),
-            table(),
-            [
-                f"gpu: 0 to 4 {OF_BIG}, spot: at most USD 1.200 ({EVICTED})",
-                "total: USD 0 to 1.200 an hour",
-            ],
-        ),
-        ((spot("0.9"),), table(), [f"gpu: 0 to 4 {OF_GPU}, spot: at most USD 2.000 ({NO_SPOT})"]),
-        # A limit in dollars says nothing of another currency.
-        (
-            (spot("0.3"),),
-            table(currency="EUR"),
-            [f"gpu: 0 to 4 {OF_GPU}, spot: at most EUR 2.000 ({NO_SPOT})"],
-        ),
-        # Small amounts are seen.
-        (
-            (GPU,),
-            table({"Standard_NC4as_T4_v3": "0.0052"}, currency="EUR"),
-            [f"gpu: 0 to 4 {OF_GPU}: EUR 0 to 0.021"],
-        ),
-        (
-            (SYSTEM, UNKNOWN),
-            table(),
-            [
-                f"big: 0 to 4 {OF_BIG}: no price for these nodes on azure",
-                "total: USD 0.200 to 0.600 an hour, excluding big",
-                "per month (730 hours), at the minimum node count: at least USD 146",
-            ],
-        ),
+        (CHEAP, table(currency="EUR"), f"{OF_GPU}, spot: at most EUR 2.000 ({NO_SPOT})"),
     ],
 )
-def test_each_pool_is_listed_with_its_nodes_gpus_and_cost_and_their_sum(
-    pools: tuple[NodePool, ...], prices: PriceTable, lines: list[str]
+def test_a_pool_is_listed_with_its_nodes_gpus_and_cost(
+    pool: NodePool, prices: PriceTable, line: str
 ) -> None:
-    assert [line for line in told(*pools, prices=prices) if line in lines] == lines
+    first, total, *_ = told(pool, prices=prices)
+    assert first == f"gpu: 0 to 4 {line}"
+    assert total.startswith(f"total: {prices.currency} 0 to ")
+
+
+def test_an_estimate_has_the_sum_and_the_sources_of_its_prices() -> None:
+    prices = replace(table(), not_included=("disks", "traffic"))
+    assert told(SYSTEM, GPU, prices=prices) == [
+        "system: 1 to 3 x Standard_D4s_v5 in westeurope: USD 0.200 to 0.600",
+        f"gpu: 0 to 4 {OF_GPU}: USD 0 to 2.000",
+        # From the fewest nodes to the most.
+        "total: USD 0.200 to 2.600 an hour",
+        "per month (730 hours), at the minimum node count: USD 146",
+        "prices as of 2026-01-01, from a publisher: https://example.org/prices",
+        "not included: disks, traffic",
+    ]
+    assert estimates.most((SYSTEM, GPU), prices) == Decimal("2.6")
+    # A pool that does not scale has one number, and of what is at most so much no least is guessed.
+    fixed = replace(SYSTEM, min_nodes=2, max_nodes=2)
+    system, _, total, *_ = told(fixed, replace(SPOT, min_nodes=1))
+    assert system == "system: 2 x Standard_D4s_v5 in westeurope: USD 0.400"
+    assert total == "total: USD 0.400 to 2.400 an hour"
+    assert told(SYSTEM, UNKNOWN)[1:4] == [
+        f"big: 0 to 4 {OF_BIG}: no price for these nodes on azure",
+        "total: USD 0.200 to 0.600 an hour, excluding big",
+        "per month (730 hours), at the minimum node count: at least USD 146",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -138,7 +109,7 @@ def test_each_pool_is_listed_with_its_nodes_gpus_and_cost_and_their_sum(
     [
         (replace(GPU, region="eastus"), table()),
         (replace(GPU, provider="azure-local"), table()),
-        (GPU, table(hourly={}, spot={"Standard_NC4as_T4_v3": "0.1"})),
+        (GPU, table(hourly={}, spot={GPU.size: "0.1"})),
     ],
     ids=["another region", "another provider", "that of spot nodes"],
 )
@@ -165,7 +136,7 @@ def test_old_prices_and_sizes_are_one_warning(monkeypatch: pytest.MonkeyPatch) -
 
 
 TRAINED = replace(GPU, max_nodes=8, gpus=2)
-EUROS = table({"Standard_NC4as_T4_v3": "2"}, currency="EUR")
+EUROS = table({GPU.size: "2"}, currency="EUR")
 
 
 def job(**fields: Any) -> TrainingJob:
@@ -177,14 +148,12 @@ def test_a_job_is_estimated_by_the_nodes_that_its_gpus_need() -> None:
     assert known == {"mine": TrainingCost(fewest=2, nodes=4, hourly=2.0, currency="EUR")}
     # Not without GPUs or a price.
     assert estimates.of_jobs([job(backend="gloo")], [TRAINED], EUROS) == {}
-    elsewhere = replace(TRAINED, region="nowhere")
-    assert (
-        estimates.of_jobs([job()], [elsewhere], EUROS) == estimates.of_jobs([job()], [], None) == {}
-    )
+    assert estimates.of_jobs([job()], [], None) == {}
+    assert estimates.of_jobs([job()], [replace(TRAINED, region="nowhere")], EUROS) == {}
 
 
 def test_a_job_that_may_be_on_two_pools_costs_from_the_cheaper_to_the_dearer() -> None:
-    prices = table({"Standard_NC4as_T4_v3": "2"}, {"Standard_NC4as_T4_v3": "0.5"}, currency="EUR")
+    prices = table({GPU.size: "2"}, {GPU.size: "0.5"}, currency="EUR")
     spot = replace(TRAINED, spot=True)
     (cost_,) = estimates.of_jobs([job(workers=3)], [SYSTEM, spot, TRAINED], prices).values()
     assert cost_.in_words(3600) == "EUR 1.00 to 10.00 (4 nodes at 0.5 to 2 an hour)"

@@ -76,6 +76,7 @@ def notifying(url: Any, **others: Any) -> dict[str, str]:
 
 
 JOB = "jobs.mnist-gloo"
+TOKEN, TORCH = f"{JOB}.env.TOKEN.config", f"{JOB}.torch"
 NO_MAP = "is not allowed; it must be a map"
 IN_PLAIN_TEXT = (
     "its value is not allowed; it must be {config: hook}, which refers to a value set by "
@@ -121,23 +122,17 @@ UNREAD = {"hook": ""}
             {"cluster.gpu.gpusPerNode": ""},
         ),
         (configured(torch="2.14.1"), {"torch": r"it must be one of .*Did you mean 2\.14\?$"}),
-        (with_job(torch="2.14.1"), {f"{JOB}.torch": r"in quotes.*Did you mean 2\.14\?$"}),
-        (with_job(torch=2.10), {f"{JOB}.torch": "in quotes"}),
-        (with_job(torch=[2, 14]), {f"{JOB}.torch": "in quotes"}),
+        (with_job(torch="2.14.1"), {TORCH: r"in quotes.*Did you mean 2\.14\?$"}),
+        (with_job(torch=2.10), {TORCH: "in quotes"}),
+        (with_job(torch=[2, 14]), {TORCH: "in quotes"}),
         (
             configured(jobs={"mine": {**OWN, "torch": "2.6"}}),
             {"jobs.mine.torch": "its version of torch"},
         ),
         # Secrets that are missing or not encrypted.
-        (
-            with_secret("hfToken"),
-            {f"{JOB}.env.TOKEN.config": f"does not contain.*`pulumi config set {SET_TOKEN}"},
-        ),
-        (
-            with_secret("hfToken", hfToken="hidden"),
-            {f"{JOB}.env.TOKEN.config": f"unencrypted.*{SET_TOKEN}"},
-        ),
-        (with_secret("jobs"), {f"{JOB}.env.TOKEN.config": "one of Slipway's keys"}),
+        (with_secret("hfToken"), {TOKEN: f"does not contain.*`pulumi config set {SET_TOKEN}"}),
+        (with_secret("hfToken", hfToken="hidden"), {TOKEN: f"unencrypted.*{SET_TOKEN}"}),
+        (with_secret("jobs"), {TOKEN: "one of Slipway's keys"}),
         (
             notifying(_HOOK, key=_KEY, on=["suceeded"], form="discord"),
             {
@@ -149,14 +144,8 @@ UNREAD = {"hook": ""}
             },
         ),
         (configured(notify="{}"), {"notify.url": "is missing"}),
-        (
-            notifying({"secret": "a"}),
-            {"notify.url.secret": "is not allowed", **UNREAD},
-        ),
-        (
-            notifying({"config": "nowhere"}),
-            {"notify.url.config": 'contain "nowhere"', **UNREAD},
-        ),
+        (notifying({"secret": "a"}), {"notify.url.secret": "is not allowed", **UNREAD}),
+        (notifying({"config": "nowhere"}), {"notify.url.config": 'contain "nowhere"', **UNREAD}),
         (
             notifying({"config": "hook"}, key={"config": "jobs"}),
             {

@@ -12,11 +12,7 @@ from pathlib import Path
 import grpc.aio
 import pulumi
 import pytest
-from pulumi.provider.experimental.provider import (
-    ConstructRequest,
-    ConstructResponse,
-    Provider,
-)
+from pulumi.provider.experimental.provider import ConstructRequest, ConstructResponse, Provider
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
 from core.paths import CHECKOUT

@@ -96,10 +96,14 @@ def test_a_price_that_is_there_twice_is_refused(file: Path) -> None:
     ("text", "words"),
     [("currency: [", "can't be read as YAML"), ("- 1", "is not a map"), ("", "is not a map")],
 )
-def test_a_file_that_is_no_table_or_not_there_is_refused(file: Path, text: str, words: str) -> None:
+def test_a_file_that_is_no_table_is_refused(file: Path, text: str, words: str) -> None:
     assert words in problems(file, text)
-    gone = prices.read(f"{file}.gone")
-    assert "can't be read" in str(gone)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    found = prices.read(str(tmp_path / "none.yaml"))
+    assert isinstance(found, list)
+    assert "can't be read" in found[0].text
 
 
 def test_the_repositorys_table_has_a_source_of_every_price_and_azures_known_sizes() -> None:

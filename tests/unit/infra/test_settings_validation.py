@@ -44,6 +44,7 @@ class Pool:
         ({"size": 0}, "it.size", "0 is not allowed; it must be a whole number from 1 to 9"),
         ({"size": True}, "it.size", "true is not allowed; it must be a whole number from 1 to 9"),
         ({"share": 0}, "it.share", "0 is not allowed; it must be a number above 0"),
+        ({"share": "x"}, "it.share", '"x" is not allowed; it must be a number above 0'),
         ({"kind": "spto"}, "it.kind", '"spto" is not allowed; it must be one of spot, regular'),
         ({"zones": "a"}, "it.zones", '"a" is not allowed; it must be a list'),
         ({"zones": [1]}, "it.zones[0]", "1 is not allowed; it must be text"),

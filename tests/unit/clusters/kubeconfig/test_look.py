@@ -105,6 +105,11 @@ def test_where_not_all_may_be_seen_the_usual_place_shows_the_operator_and_its_ow
     assert [(each.name, each.made_by) for each in found.deployed or ()] == [
         ("training-operator", "slipway/dev")
     ]
+    for path in (USUAL, NAMESPACE, HOME):
+        api.says("GET", path, FORBIDDEN, status=403)
+    found = seen(api)
+    assert found.deployed is None
+    assert found.unseen == {"team-a", "kubeflow"}
 
 
 def test_whether_a_webhook_judges_is_seen_where_it_can_be_tried(api: FakeApi) -> None:

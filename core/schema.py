@@ -87,7 +87,9 @@ def describe(node: Mapping[str, Any]) -> str:
     if "enum" in node:
         return f"one of {', '.join(map(str, node['enum']))}"
     if "properties" in node:
-        return f"a map with the keys {', '.join(node['properties'])}"
+        required = node.get("required", node["properties"])
+        keys = [f"{key}{'' if key in required else ' (optional)'}" for key in node["properties"]]
+        return f"a map with the keys {', '.join(keys)}"
     return _NOUNS.get(str(node.get("type")), "") + _limits(node)
 
 

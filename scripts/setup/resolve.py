@@ -43,7 +43,8 @@ def resolve_and_report(
     if a tool has changed.
     """
     console = Console(stderr=not sys.stdout.isatty(), soft_wrap=True)
-    if kind is not None and kind.runs_on_host and sys.platform != "linux":
+    may_run = sys.platform == "linux" and (preview or os.geteuid() == 0)
+    if kind is not None and kind.runs_on_host and not may_run:
         console.print(as_typed(_ELSEWHERE))
         return 1
     started, before = time.monotonic(), record.load()
@@ -52,8 +53,6 @@ def resolve_and_report(
         console.print(f"[red]{len(problems)} tools can't be provided:[/red]")
         for problem in problems:
             console.print(Text(as_typed(f"- {problem}")))
-        if kind is not None and kind.runs_on_host and os.geteuid() != 0:
-            console.print(as_typed(_ELSEWHERE))
         return 1
     if brief and not changed(before, entries):
         return 0

@@ -91,6 +91,9 @@ def test_a_key_of_another_certificate_is_renewed(layout: Layout, name: str, cont
     assert f"{name}: its key is missing or does not match" in pki.problems(layout)
     pki.ensure(layout)
     assert pki.problems(layout) == []
+
+
+def test_a_damaged_certificate_counts_as_missing(layout: Layout) -> None:
     layout.certificate("kubelet").write_bytes(b"-----BEGIN CERTIFICATE-----\n")
     assert pki.problems(layout) == ["kubelet: missing"]
 

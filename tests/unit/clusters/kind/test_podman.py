@@ -1,4 +1,4 @@
-"""A podman of our own: when it is used, and when what it changed on the machine stays.
+"""A podman of our own: what it changed on the machine goes with its last container, or stays.
 
 tests/local/test_real_kind.py shows with the real one that all of that goes with its last container.
 """

@@ -195,8 +195,8 @@ def test_only_what_is_in_a_namespace_of_its_own_is_left(
     assert found == [f"{each}: {command} delete {each}" for each in left]
     queries = [path.partition("?")[2] for _, path, _ in api.asked if "?" in path]
     assert all("app.kubernetes.io/managed-by=slipway" in unquote(each) for each in queries)
-    whose = "that belong to it (team-a belongs to the stack slipway/dev)"
-    assert left or kind == f"objects with Slipway's labels {whose}"
+    theirs = " that belong to it (team-a belongs to the stack slipway/dev)"
+    assert kind == f"objects with Slipway's labels{'' if left else theirs}"
 
 
 def test_an_unauthorized_check_never_reports_it_empty(api: FakeApi, tmp_path: Path) -> None:

@@ -32,15 +32,6 @@ def operator(objects: list[dict[str, Any]]) -> dict[str, Any]:
     return pod
 
 
-@pytest.fixture(scope="module")
-def init_container(objects: list[dict[str, Any]]) -> dict[str, Any]:
-    """The workers' init container as the operator reads it, for the master `m`."""
-    (template,) = one(objects, "ConfigMap")["data"].values()
-    (container,) = yaml.safe_load(template.replace("{{.MasterAddr}}", "m"))
-    assert isinstance(container, dict)
-    return container
-
-
 def one(objects: list[dict[str, Any]], kind: str) -> dict[str, Any]:
     (found,) = (each for each in objects if each["kind"] == kind)
     return found
@@ -112,7 +103,9 @@ def test_the_operators_pod_is_restricted_bounded_and_quick(operator: dict[str, A
     assert tolerated == {f"node.kubernetes.io/{each}": 10 for each in ("not-ready", "unreachable")}
 
 
-def test_workers_wait_for_the_masters_port_with_a_limit(init_container: dict[str, Any]) -> None:
+def test_workers_wait_for_the_masters_port_with_a_limit(objects: list[dict[str, Any]]) -> None:
+    (template,) = one(objects, "ConfigMap")["data"].values()
+    (init_container,) = yaml.safe_load(template.replace("{{.MasterAddr}}", "m"))
     assert init_container["image"] == WAIT_IMAGE
     assert init_container["imagePullPolicy"] == "IfNotPresent"
     assert init_container["args"][-1] == "m:23456"

@@ -157,10 +157,12 @@ def test_an_unreachable_api_server_is_reported(api: FakeApi) -> None:
 def test_a_create_waits_and_says_once_for_what(api: FakeApi) -> None:
     ready = iter([0, 0, 1])
     api.answers[DEPLOYED] = lambda _body: (200, rolled_out(readyReplicas=next(ready)))
+    api.says("GET", SECRET, {"metadata": {"resourceVersion": "1"}})
     row = Row()
     made(inputs(api), row)
     (said,) = row.said
     assert "0 of 1 pods" in said
+    assert "PATCH" not in {method for method, _, _ in api.asked}, "there is no certificate yet"
 
 
 @pytest.mark.usefixtures("quick")

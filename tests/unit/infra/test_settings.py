@@ -111,6 +111,14 @@ UNREAD = {"hook": ""}
         ),
         (configured(job="{}"), {"job": r'there is no such key; did you mean "jobs"\?'}),
         (configured(exec="yes"), {"exec": '"yes" is not allowed; it must be true or false'}),
+        (
+            configured(jobs={"mnist-glo": {}, "Not_A_Name": OWN, "mnist-gloo": {"epochs": 1.5}}),
+            {
+                "jobs.mnist-glo": r'did you mean "mnist-gloo"\?',
+                "jobs.Not_A_Name": 'the name "Not_A_Name" is not allowed',
+                f"{JOB}.epochs": "1.5 is not allowed",
+            },
+        ),
         # More than the machine could ever hold.
         (
             with_job(workers=9),

@@ -37,6 +37,14 @@ class FakeApi:
         self.answers[method, path] = lambda _body: (status, document)
 
 
+def judged(job: Any) -> Answer:
+    """Answer to a PyTorchJob as the API server does that calls the operator's webhook."""
+    template = job["spec"]["pytorchReplicaSpecs"]["Master"]["template"]
+    if template["spec"]["containers"][0]["name"] == "pytorch":
+        return 201, job
+    return 403, {"kind": "Status", "message": "the webhook denied the request: no containers"}
+
+
 @contextmanager
 def served(api: FakeApi, tls: ssl.SSLContext | None = None) -> Iterator[FakeApi]:
     """Serve `api` on this machine; its `kubeconfig` leads there.

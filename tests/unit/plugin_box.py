@@ -49,10 +49,7 @@ class BoxHandler(Handler):
         return "box-1", {"address": address, "key": "k3y"}
 
     def read(self, state: Properties, context: Context) -> Properties | None:
-        return None if state.get("size") == 0 else {"address": "there", "key": "k3y"}
-
-    def update(self, state: Properties, inputs: Properties, context: Context) -> Properties:
-        return {"address": f"from {state['size']} to {inputs['size']}", "key": "k3y"}
+        return {"address": "there", "key": "k3y"}
 
     def delete(self, state: Properties, context: Context) -> None:
         if state["size"] == 13:

@@ -1,11 +1,11 @@
 """Smoke checks look at what is the stack's own, and leave out what is somebody else's."""
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from core.process import run
 
 _COLLECT = """\
 import pytest
@@ -36,15 +36,9 @@ def test_what_is_not_the_stacks_own_is_left_out(
     root: Path, *, own_namespace: bool, own_operator: bool, looked_at: set[str], left_out: set[str]
 ) -> None:
     # Without plugins, whose import would take most of the time.
-    finished = subprocess.run(
-        [sys.executable, "-c", _COLLECT % (own_namespace, own_operator)],
-        cwd=root,
-        env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert finished.returncode == 0, finished.stdout + finished.stderr
-    collected = {line.rpartition("/")[2] for line in finished.stdout.splitlines()}
+    quick = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    command = (sys.executable, "-c", _COLLECT % (own_namespace, own_operator))
+    printed = run(*command, cwd=root, variables=quick, limit=120)
+    collected = {line.rpartition("/")[2] for line in printed.splitlines()}
     assert looked_at <= collected
     assert not left_out & collected

@@ -6,7 +6,6 @@ import pytest
 
 from jobs.api.client import JobApi, Unreachable
 from jobs.run import submit
-from jobs.run.claim import ClaimHandler
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.row import Row
 
@@ -28,9 +27,3 @@ def test_runs_there_cannot_be_asked_for(kubeconfig: str, monkeypatch: pytest.Mon
         submit.stop_all(kubeconfig, "slipway-jobs", Row())
     monkeypatch.setenv("PULUMI_K8S_DELETE_UNREACHABLE", "true")
     submit.stop_all(kubeconfig, "slipway-jobs", Row())
-
-
-def test_a_claim_goes_with_its_cluster(kubeconfig: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    claim = {"metadata": {"namespace": "slipway-jobs", "name": "slipway-kept"}}
-    monkeypatch.setenv("PULUMI_K8S_DELETE_UNREACHABLE", "true")
-    ClaimHandler().delete({"manifest": claim, "kubeconfig": kubeconfig}, Row())

@@ -1,19 +1,15 @@
 """What a kind of cluster promises, and the packages that only some kinds need."""
 
-import inspect
 import subprocess
 import sys
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 import pulumi
 import pytest
 
 from clusters.cluster import Kind
-from clusters.kinds import CLUSTERS
-from core.handler import Handler, Lazy
+from core.handler import Lazy
 from core.paths import extra_dir
-from images.targets.target import Target
 
 MADE_UP = "slipway_made_up_kind"
 
@@ -42,28 +38,6 @@ def test_a_missing_extra_names_its_command(kind: Kind, monkeypatch: pytest.Monke
         "The Python package slipway_made_up_kind is not installed. "
         "Run `make setup STACK=mine`, then try again."
     )
-
-
-@pytest.mark.parametrize("name", CLUSTERS)
-def test_whatever_a_kind_names_is_there(name: str) -> None:
-    kind = CLUSTERS[name]
-    assert is_dataclass(kind.settings.load())
-    for each in fields(kind):
-        value = getattr(kind, each.name)
-        if isinstance(value, Lazy) and each.name != "settings":
-            arguments = len(inspect.signature(value.load()).parameters)
-            assert arguments == {"remains": 2, "more_tools": 0}.get(each.name, 1), value
-    for target in kind.image_targets.values():
-        makes = target.load()
-        made = makes if inspect.isclass(makes) else inspect.signature(makes).return_annotation
-        assert issubclass(made, Target)
-        assert is_dataclass(made)
-    for handler in kind.handlers.values():
-        assert issubclass(handler.load(), Handler)
-    if kind.own is not None:
-        assert issubclass(kind.own.handler.load(), Handler)
-        assert isinstance(kind.own.remove, Lazy)
-        assert len(inspect.signature(kind.own.remove.load()).parameters) == 1
 
 
 @pytest.mark.parametrize("name", ["aks", "azure-stack"])

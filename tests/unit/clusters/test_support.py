@@ -21,15 +21,6 @@ def test_the_end_of_support_is_a_warning_60_days_ahead(days: int, verb: str | No
     assert said == (None if verb is None else text)
 
 
-def test_an_unknown_version_causes_no_warning() -> None:
-    assert support.warning("1.99", END) is None
-    assert support.warning("", END) is None
-
-
-def test_the_end_of_what_set_up_builds_is_known() -> None:
-    assert support.end(MODULES["kubernetes"].version) is not None
-
-
 def test_a_preview_knows_the_version_that_the_settings_name() -> None:
     known = CLUSTERS["kind"].kubernetes
     named = {"kindest/node:v1.34.3": END, "localhost:5000/node:mine": None, None: None}
@@ -47,7 +38,8 @@ def test_a_preview_warns_of_a_clusters_version(monkeypatch: pytest.MonkeyPatch) 
     assert "; plan an upgrade" in text
 
 
-def test_the_documentation_has_every_end() -> None:
+def test_the_documentation_has_every_end_and_that_of_what_set_up_builds() -> None:
+    assert support.end(MODULES["kubernetes"].version) is not None
     page = (CHECKOUT / "docs/install.md").read_text()
     for version, end in support._ENDS.items():
         assert f"| Kubernetes {version} | {end} |" in page

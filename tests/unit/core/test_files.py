@@ -65,13 +65,18 @@ def test_the_limit_is_each_holders(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert waited == [f"process {number}" for number in range(5)]
 
 
-def test_a_full_disk_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_the_file_as_it_was_and_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "owner").write_text("before")
+
     def full(_descriptor: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left on device") as caught:
         files.write(tmp_path / "owner", "slipway/dev", mode=0o600)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("owner", "before")]
     text = str(files.unwritable(caught.value))
     assert text.startswith(f"{tmp_path}/owner: No space left on device. ")
     assert files.unwritable(TimeoutError("a lock")) is None

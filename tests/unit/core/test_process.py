@@ -9,35 +9,22 @@ import pytest
 from core.process import CommandFailed, run, run_logged, tail
 
 
-def logged(log: Path, script: str, **options: object) -> int | None:
-    arguments = {"limit": 20.0, "pause": 0.05, "tick": lambda _seconds: None, **options}
-    with log.open("wb") as file:
-        return run_logged(["sh", "-c", script], file, **arguments)  # type: ignore[arg-type]
+def test_its_output_is_logged_and_past_its_limit_it_is_ended_with_its_children(
+    tmp_path: Path,
+) -> None:
+    log, alive = tmp_path / "log", tmp_path / "alive"
 
+    def logged(script: str, limit: float) -> int | None:
+        with log.open("wb") as file:
+            command, nothing = ["sh", "-c", script], lambda _seconds: None
+            return run_logged(command, file, limit=limit, pause=0.05, tick=nothing)
 
-def test_its_output_is_logged_and_its_status_returned(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    assert logged(log, "echo one; echo two >&2; exit 3") == 3
+    assert logged("echo one; echo two >&2; exit 3", 20) == 3
     assert log.read_text() == "one\ntwo\n"
     assert tail(log, lines=1) == ["  two"]
-
-
-def test_past_its_limit_it_is_ended_with_its_children(tmp_path: Path) -> None:
-    alive = tmp_path / "alive"
-    assert logged(tmp_path / "log", f"(sleep 1; touch {alive}) & wait", limit=0.2) is None
+    assert logged(f"(sleep 1; touch {alive}) & wait", 0.2) is None
     time.sleep(1.2)
     assert not alive.exists()
-
-
-def test_what_is_raised_meanwhile_ends_it(tmp_path: Path) -> None:
-    def stop(seconds: float) -> None:
-        assert seconds < 10
-        raise InterruptedError
-
-    began = time.monotonic()
-    with pytest.raises(InterruptedError):
-        logged(tmp_path / "log", "sleep 20", tick=stop)
-    assert time.monotonic() - began < 10
 
 
 @pytest.mark.parametrize(
@@ -51,13 +38,6 @@ def test_what_is_raised_meanwhile_ends_it(tmp_path: Path) -> None:
 def test_a_command_that_fails_says_how(command: list[str], says: str) -> None:
     with pytest.raises(CommandFailed, match=says):
         run(*command, limit=0.1 if command[0] == "sleep" else 20)
-
-
-def test_a_command_reads_its_text_and_its_lines_are_reported_as_they_come() -> None:
-    lines: list[str] = []
-    out = run("sh", "-c", "cat; echo aside >&2", text="one\ntwo\n", line=lines.append)
-    assert out == "one\ntwo\n"
-    assert sorted(lines) == ["aside", "one", "two"]
 
 
 def test_a_command_is_waited_for_neither_longer_than_it_runs_nor_with_what_outlives_it() -> None:
@@ -84,5 +64,7 @@ def test_lines_are_reported_before_the_command_ends_also_where_one_is_written_ov
 
 
 def test_input_that_no_pipe_holds_reaches_a_program_that_reads_late() -> None:
-    text = "x" * 1_000_000
-    assert run("sh", "-c", "sleep 0.5; wc -c", text=text, limit=20).strip() == "1000000"
+    lines: list[str] = []
+    command = ("sh", "-c", "sleep 0.5; echo aside >&2; wc -c")
+    assert run(*command, text="x" * 1_000_000, line=lines.append).strip() == "1000000"
+    assert sorted(lines) == ["1000000", "aside"]

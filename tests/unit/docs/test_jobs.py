@@ -27,13 +27,6 @@ _ROW = re.compile(r"^\| `(?P<field>\w+)` \| (?P<default>[^|]*) \|", re.MULTILINE
 _YAML = re.compile(
     r"(?:(?:makes|and), in (?P<where>[^:\n]+):\n\n)?```yaml\n(?P<body>.*?)```", re.DOTALL
 )
-_PLACES = {
-    "the PyTorchJob": "",
-    "every pod": "Master Worker",
-    "every container": "Master Worker",
-    "the Master's container": "Master",
-    "the Worker's container": "Worker",
-}
 
 
 def blocks() -> list[tuple[str | None, dict[str, Any]]]:
@@ -77,9 +70,13 @@ def places(job: dict[str, Any], where: str) -> list[dict[str, Any]]:
     """Return the parts of a PyTorchJob that are meant by `where`."""
     if where == "the PyTorchJob":
         return [job]
-    specs = job["spec"]["pytorchReplicaSpecs"]
-    pods = [specs[role]["template"]["spec"] for role in _PLACES[where].split() if role in specs]
-    return pods if where == "every pod" else [pod["containers"][0] for pod in pods]
+    specs = job["spec"]["pytorchReplicaSpecs"].items()
+    pods = {role: each["template"]["spec"] for role, each in specs}
+    if where == "every pod":
+        return [*pods.values()]
+    assert where in {"every container", "the Master's container", "the Worker's container"}
+    named = [role for role in pods if role in where or where == "every container"]
+    return [pods[role]["containers"][0] for role in named]
 
 
 def holds(actual: Any, said: Any) -> bool:

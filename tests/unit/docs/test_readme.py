@@ -36,10 +36,6 @@ def test_a_script_can_be_run(command: str, root: Path) -> None:
     assert script.stat().st_mode & 0o111, f"{script} is not executable"
 
 
-def test_the_section_two_commands_has_make_up_and_make_down() -> None:
-    assert readme.commands("Two commands") == ["make up", "make down"]
-
-
 def test_a_plain_script_becomes_a_gated_job_with_its_model_on_the_disk_in_under_ten_lines() -> None:
     """tests/trainer/test_frameworks.py makes the difference and trains with it."""
     [settings] = readme.settings()

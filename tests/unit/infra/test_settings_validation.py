@@ -13,11 +13,7 @@ from core.validation import check
 
 @dataclass(frozen=True, config=CONFIG)
 class Disk:
-    """A docstring for those who read the code.
-
-    Args:
-        size: Not for those who write the document.
-    """
+    """A section in a section."""
 
     size: Annotated[int, Field(ge=1)]
     share: Annotated[float, BeforeValidator(number)] | None = None
@@ -41,56 +37,36 @@ class Pool:
     root: dict[str, str | Disk] = Field(default_factory=dict)
 
 
-def only_problem(document: dict[str, Any]) -> Problem:
-    found = check(Pool, {"name": "a", **document}, "it")
-    assert isinstance(found, list)
-    (problem,) = found
-    return problem
-
-
 @pytest.mark.parametrize(
     ("document", "key", "text"),
     [
         ({"name": "A"}, "it.name", '"A" is not allowed; it must be lower-case letters'),
         ({"size": 0}, "it.size", "0 is not allowed; it must be a whole number from 1 to 9"),
-        ({"size": "3"}, "it.size", '"3" is not allowed; it must be a whole number from 1 to 9'),
         ({"size": True}, "it.size", "true is not allowed; it must be a whole number from 1 to 9"),
-        ({"size": None}, "it.size", "null is not allowed; it must be a whole number from 1 to 9"),
         ({"share": 0}, "it.share", "0 is not allowed; it must be a number above 0"),
         ({"share": "x"}, "it.share", '"x" is not allowed; it must be a number above 0'),
         ({"kind": "spto"}, "it.kind", '"spto" is not allowed; it must be one of spot, regular'),
         ({"zones": "a"}, "it.zones", '"a" is not allowed; it must be a list'),
         ({"zones": [1]}, "it.zones[0]", "1 is not allowed; it must be text"),
         ({"labels": {"a": 1}}, "it.labels.a", "1 is not allowed; it must be text"),
-        ({"zone": 1}, "it.zone", "1 is not allowed; it must be text"),
         ({"spread": 1}, "it.spread", "1 is not allowed; it must be true or false"),
         ({"disk": 3}, "it.disk", "3 is not allowed; it must be a map with the keys size, share"),
         ({"disk": {}}, "it.disk.size", "is missing; set it to a whole number of at least 1"),
-        ({"disk": {"size": 0}}, "it.disk.size", "0 is not allowed; it must be a whole number of"),
         ({"disk": {"size": 1, "szie": 1}}, "it.disk.szie", 'there is no such key; did you mean "s'),
         ({"disks": [{"size": 1}, {}]}, "it.disks[1].size", "is missing"),
-        (
-            {"root": {"a": 1}},
-            "it.root.a",
-            "1 is not allowed; it must be text or a map with the keys size, s",
-        ),
+        ({"root": {"a": 1}}, "it.root.a", "1 is not allowed; it must be text or a map with the k"),
         ({"root": {"a.b": {"size": 0}}}, 'it.root["a.b"].size', "0 is not allowed"),
         ({"siez": 1}, "it.siez", 'there is no such key; did you mean "size"?'),
+        # What is to be hidden is not repeated.
+        ({"password": "x"}, "it.password", "its value is not allowed; it must be a whole number"),
     ],
 )
 def test_each_problem_says_what_is_allowed(document: dict[str, Any], key: str, text: str) -> None:
-    problem = only_problem(document)
+    found = check(Pool, {"name": "a", **document}, "it")
+    assert isinstance(found, list)
+    (problem,) = found
     assert problem.key == key
     assert problem.text.startswith(text)
-
-
-def test_what_is_to_be_hidden_is_not_repeated() -> None:
-    problem = only_problem({"password": "hunter2"})
-    assert problem.text == "its value is not allowed; it must be a whole number"
-
-
-def test_a_missing_value_is_reported() -> None:
-    assert check(Pool, {}, "it") == [Problem("it.name", "is missing; set it to lower-case letters")]
 
 
 BOTH = Disk(3, 0.5)
@@ -117,10 +93,11 @@ def test_what_is_right_becomes_a_value(
     assert check(Pool, document, "it", base=base) == value
 
 
-def test_a_wrong_value_and_an_unknown_key_are_reported_together() -> None:
-    found = check(Pool, {"name": "a", "size": 0, "colour": 1}, "it")
+def test_a_missing_value_a_wrong_one_and_an_unknown_key_are_reported_together() -> None:
+    found = check(Pool, {"size": 0, "colour": 1}, "it")
     assert isinstance(found, list)
-    assert {problem.key for problem in found} == {"it.size", "it.colour"}
+    assert {problem.key for problem in found} == {"it.name", "it.size", "it.colour"}
+    assert Problem("it.name", "is missing; set it to lower-case letters") in found
 
 
 def test_choices_lists_all_when_nothing_is_like_the_word() -> None:

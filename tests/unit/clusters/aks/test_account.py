@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pulumi
 import pytest
 
 from clusters.aks.account import administrators, problems
@@ -36,30 +35,6 @@ def found(
     return find
 
 
-def unchanged(_answers: dict[str, Any]) -> None: ...
-
-
-def test_an_account_with_all_that_is_needed_has_no_problem(found: Any) -> None:
-    assert found(unchanged) == {}
-
-
-def test_who_is_not_logged_in_is_asked_nothing_more(found: Any) -> None:
-    (problem,) = found(lambda answers: answers.clear()).items()
-    assert problem[0] == "subscription"
-    assert "run `az login`" in problem[1]
-    (problem,) = found(lambda answers: answers.clear(), tenant=recorded_az.ME).items()
-    assert f"run `az login --tenant {recorded_az.ME}`" in problem[1]
-
-
-def test_another_tenant_than_the_subscriptions_is_refused(found: Any) -> None:
-    assert found(unchanged, tenant=recorded_az.ME.upper()) == {}
-    other = "11111111-2222-3333-4444-555555555555"
-    assert found(unchanged, tenant=other) == {
-        "tenant": f"{other} is not the subscription's tenant, {recorded_az.ME}; set that "
-        "tenant, or a different subscription"
-    }
-
-
 def limit(name: str, value: int) -> Change:
     def change(answers: dict[str, Any]) -> None:
         (usage,) = (each for each in answers["vm list-usage"] if each["name"]["value"] == name)
@@ -81,6 +56,39 @@ def somebody(answers: dict[str, Any]) -> None:
     answers["ad signed-in-user show"]["id"] = "somebody"
 
 
+def unchanged(_answers: dict[str, Any]) -> None: ...
+
+
+def logged_out(answers: dict[str, Any]) -> None:
+    answers.clear()
+
+
+def unreadable(answers: dict[str, Any]) -> None:
+    for command in set(answers) - {"account show"}:
+        del answers[command]
+
+
+def member(answers: dict[str, Any]) -> None:
+    answers["ad user get-member-groups"][0]["id"] = OTHER
+
+
+def subnet(*ranges: str, endpoints: bool) -> Change:
+    # A subnet has one prefix, or several.
+    prefixes = {"addressPrefix": ranges[0]} if len(ranges) == 1 else {"addressPrefixes": ranges}
+    listed = [{"service": "Microsoft.Storage"}] if endpoints else None
+    answer = {**prefixes, "serviceEndpoints": listed}
+    return lambda answers: answers.update({"network vnet subnet show": answer})
+
+
+ME, OTHER = recorded_az.ME, "11111111-2222-3333-4444-555555555555"
+GROUP = {"admins": {"groups": [OTHER]}}
+OURS = "providers/Microsoft.Network/virtualNetworks/ours/subnets/ours"
+NETWORK = {
+    "network": {
+        "subnet": f"/subscriptions/{ME}/resourceGroups/ours/{OURS}", "pods": "10.9.0.0/16"
+    }
+}  # fmt: skip
+NOT_ITS = f"{OTHER} is not the subscription's tenant, {ME}; set that tenant, or a different subs"
 FAMILY, SPOT, LIMIT = "Standard NCASv3_T4 Family", "lowPriorityCores", "gpu.maxNodes"
 FALLING_BACK: dict[str, Any] = {"gpu": {"spot": {"fallback": {}}}}
 ANOTHER = {"gpu": {"spot": {"fallback": {"size": "Standard_NC8as_T4_v3"}}}}
@@ -94,7 +102,11 @@ NOT_OFFERED = "Standard_NC8as_T4_v3 is not available in westeurope: Azure does n
 @pytest.mark.parametrize(
     ("change", "settings", "key", "text"),
     [
+        (logged_out, {}, "subscription", "run `az login`"),
+        (logged_out, {"tenant": ME}, "subscription", f"run `az login --tenant {ME}`"),
+        (unchanged, {"tenant": OTHER}, "tenant", NOT_ITS),
         (somebody, {}, "admins", "add somebody to users"),
+        (unchanged, GROUP, "admins", "add "),
         (without("provider list"), {}, "subscription", UNREGISTERED),
         (unchanged, {"location": "westeurop"}, "location", ELSEWHERE),
         (restricted, {}, "gpu.size", RESTRICTED),
@@ -107,10 +119,6 @@ NOT_OFFERED = "Standard_NC8as_T4_v3 is not available in westeurope: Azure does n
         (without("vm list-skus", GPU), FALLING_BACK, "gpu.size", "Azure does not offer it there"),
         (unchanged, ANOTHER, "gpu.spot.fallback.size", NOT_OFFERED),
     ],
-    ids=[
-        *("admin", "provider", "region", "restricted", "size", "family", "all cores", "spot"),
-        *("family of the fallback", "spot beside a fallback", "one size", "another size"),
-    ],
 )
 def test_each_problem_names_the_key_and_the_way_out(
     change: Change, settings: dict[str, Any], key: str, text: str, found: Any
@@ -118,6 +126,32 @@ def test_each_problem_names_the_key_and_the_way_out(
     (problem,) = found(change, **settings).items()
     assert problem[0] == key
     assert text in problem[1]
+
+
+@pytest.mark.parametrize(
+    ("change", "settings"),
+    [
+        (unchanged, {}),
+        (unchanged, {"tenant": ME.upper()}),
+        (member, GROUP),
+        # By default the caller is the administrator.
+        (somebody, {"admins": {}}),
+        (subnet("10.8.0.0/24", endpoints=True), NETWORK),
+        (unreadable, {}),
+    ],
+)
+def test_what_is_right_or_cannot_be_read_is_no_problem(
+    change: Change, settings: dict[str, Any], found: Any
+) -> None:
+    assert found(change, **settings) == {}
+
+
+def test_an_existing_subnet_has_what_nodes_need_and_is_in_no_other_range(found: Any) -> None:
+    assert found(subnet("10.8.0.0/24", "10.9.1.0/24", endpoints=False), **NETWORK) == {
+        "network.subnet": "has no service endpoint Microsoft.Storage, which nodes need for the "
+        "storage account; add it",
+        "network.pods": "10.9.0.0/16 overlaps the subnet, 10.9.1.0/24; choose another range",
+    }
 
 
 def test_all_problems_are_reported_together(found: Any) -> None:
@@ -128,55 +162,7 @@ def test_all_problems_are_reported_together(found: Any) -> None:
     assert sorted(found(change, gpu={"spot": {}})) == ["admins", "gpu.maxNodes", "subscription"]
 
 
-def test_a_member_of_a_group_is_an_administrator(found: Any) -> None:
-    group = "11111111-2222-3333-4444-555555555555"
-
-    def change(answers: dict[str, Any]) -> None:
-        answers["ad user get-member-groups"][0]["id"] = group
-
-    assert found(change, admins={"groups": [group]}) == {}
-    assert "admins" in found(unchanged, admins={"groups": [group]})
-
-
-def test_by_default_the_caller_is_the_administrator_and_no_problem(found: Any, root: Path) -> None:
-    assert found(somebody, admins={}) == {}
-    section = own(template("azure", root))
-    assert administrators(settings("azure", {**section, "admins": {}})) == {"User": ["somebody"]}
-    named = administrators(settings("azure", section))
-    assert named == {"User": (recorded_az.ME,), "Group": (), "ServicePrincipal": ()}
-
-
-def test_only_a_preview_works_without_a_login(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_preview_works_without_a_login(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    nameless = settings("azure", {**own(template("azure", root)), "admins": {}})
-    with pytest.raises(pulumi.RunError, match="your account can't be read: `az` is not install"):
-        administrators(nameless)
     monkeypatch.setattr("pulumi.runtime.is_dry_run", lambda: True)
-    assert administrators(nameless) == {}
-
-
-def test_an_existing_subnet_has_what_nodes_need_and_is_in_no_other_range(found: Any) -> None:
-    which = "providers/Microsoft.Network/virtualNetworks/ours/subnets/ours"
-    subnet = f"/subscriptions/{recorded_az.ME}/resourceGroups/ours/{which}"
-    network = {"subnet": subnet, "pods": "10.9.0.0/16"}
-
-    def lists(**answer: Any) -> Change:
-        return lambda answers: answers.update({"network vnet subnet show": answer})
-
-    endpoints = [{"service": "Microsoft.Storage"}]
-    good = lists(addressPrefix="10.8.0.0/24", serviceEndpoints=endpoints)
-    assert found(good, network=network) == {}
-    bad = lists(addressPrefix=None, addressPrefixes=["10.8.0.0/24", "10.9.1.0/24"])
-    assert found(bad, network=network) == {
-        "network.subnet": "has no service endpoint Microsoft.Storage, which nodes need for the "
-        "storage account; add it",
-        "network.pods": "10.9.0.0/16 overlaps the subnet, 10.9.1.0/24; choose another range",
-    }
-
-
-def test_checks_without_permission_report_no_problem(found: Any) -> None:
-    def change(answers: dict[str, Any]) -> None:
-        for command in set(answers) - {"account show"}:
-            del answers[command]
-
-    assert found(change) == {}
+    assert administrators(settings("azure", {**own(template("azure", root)), "admins": {}})) == {}

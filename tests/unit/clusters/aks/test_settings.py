@@ -1,13 +1,12 @@
 """What the settings of an AKS cluster take, and what jobs and the price need to know of them."""
 
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import yaml
 
-from clusters.aks.node_pools import gpu_pools, gpus, pools, priorities
+from clusters.aks.node_pools import gpus, pools, priorities
 from clusters.aks.settings import AksSettings
 from clusters.nodes import Taint
 from core.validation import check
@@ -29,11 +28,6 @@ def settings(**said: Any) -> AksSettings:
     return found
 
 
-def test_the_stack_names_its_cluster() -> None:
-    assert settings().name == "azure"
-    assert settings().own_groups == ("slipway-azure", "slipway-azure-nodes")
-
-
 def test_a_name_that_azure_reserves_gets_a_prefix_and_any_other_stays_as_it_was() -> None:
     for name in ("azure", "office", "login-a"):
         assert settings(name=name).resource_name == f"slipway-{name}"
@@ -49,47 +43,43 @@ def test_reserved_names_that_no_prefix_makes_right_are_refused_at_once() -> None
     assert {each.key for each in found} == {f"cluster.{key}" for key in keys}
 
 
-def test_names_that_all_of_azure_shares_are_the_clusters_own() -> None:
-    one, other = settings(), settings(subscription=ME.replace("1", "9"))
-    assert one.registry_name == settings().registry_name
+@pytest.mark.parametrize("name", ["a", "a-very-long-name-for-a-cluster-of-nobody"])
+def test_names_that_all_of_azure_shares_are_the_clusters_own_and_ones_that_it_takes(
+    name: str,
+) -> None:
+    one, other = settings(name=name), settings(name=name, subscription=ME.replace("1", "9"))
     assert one.registry_name != other.registry_name
     assert one.storage_name != other.storage_name
+    said = settings(registry={"name": one.registry_name}, storage={"name": one.storage_name})
+    assert said.registry_name == one.registry_name == settings(name=name).registry_name
 
 
-@pytest.mark.parametrize("name", ["a", "a-very-long-name-for-a-cluster-of-nobody"])
-def test_names_that_are_made_up_are_ones_that_azure_takes(name: str) -> None:
-    wanted = settings(name=name)
-    said = settings(registry={"name": wanted.registry_name}, storage={"name": wanted.storage_name})
-    assert said.registry_name == wanted.registry_name
+SPOT = {"slipway-pool": "gpu", "kubernetes.azure.com/scalesetpriority": "spot"}
+FALLBACK = {"size": "Standard_NC8as_T4_v3", "maxNodes": 2}
 
 
-def test_jobs_know_the_pool_by_what_its_nodes_have() -> None:
-    pool = gpus(settings(gpu={"size": "Standard_NC64as_T4_v3", "maxNodes": 3, "spot": {}}))
+@pytest.mark.parametrize(
+    ("gpu", "amounts", "labels", "plugin"),
+    [
+        ({"size": "Standard_NC64as_T4_v3", "spot": {}}, (4, 0, 3), SPOT, True),
+        ({"driver": "gpu-operator", "spot": {}}, (1, 0, 3), SPOT, False),
+        # Spot nodes and those that take over are one: labels that both have, taints of either.
+        (
+            {"labels": {"a": "b"}, "spot": {"fallback": FALLBACK}},
+            (1, 0, 5),
+            {"slipway-pool": "gpu", "a": "b"},
+            True,
+        ),
+    ],
+)
+def test_jobs_know_the_pool_by_what_its_nodes_have(
+    gpu: dict[str, Any], amounts: tuple[int, ...], labels: dict[str, str], plugin: bool
+) -> None:
+    pool = gpus(settings(gpu={"maxNodes": 3, **gpu}))
     assert pool is not None
-    assert (pool.per_node, pool.min_nodes, pool.max_nodes) == (4, 0, 3)
-    assert pool.labels == {"slipway-pool": "gpu", "kubernetes.azure.com/scalesetpriority": "spot"}
-    assert pool.taints == TAINTS
-    assert pool.interface == "eth0"
-
-
-def test_jobs_know_spot_nodes_and_those_that_take_over_as_one() -> None:
-    fallback = {"size": "Standard_NC8as_T4_v3", "maxNodes": 2}
-    pool = gpus(settings(gpu={"maxNodes": 3, "labels": {"a": "b"}, "spot": {"fallback": fallback}}))
-    assert pool is not None
-    assert (pool.per_node, pool.min_nodes, pool.max_nodes) == (1, 0, 5)
-    # Labels that both have, and the taints of either.
-    assert pool.labels == {"slipway-pool": "gpu", "a": "b"}
-    assert pool.taints == TAINTS
-
-
-def test_nodes_that_take_over_are_as_the_spot_nodes_are_but_for_what_is_set() -> None:
-    own = {"maxNodes": 4, "zones": ["1"], "osDisk": {"gib": 64}}
-    spot, regular = gpu_pools(settings(gpu={**own, "spot": {"fallback": {}}})).values()
-    assert regular == replace(spot, spot=None)
-    found = gpu_pools(settings(gpu={**own, "spot": {"fallback": {"maxNodes": 1, "zones": []}}}))
-    assert list(found) == ["gpu", "gpufallback"]
-    assert found["gpu"].fallback == found["gpufallback"]
-    assert (found["gpufallback"].max_nodes, found["gpufallback"].zones) == (1, ())
+    assert (pool.per_node, pool.min_nodes, pool.max_nodes) == amounts
+    assert (pool.labels, pool.taints, pool.interface) == (labels, TAINTS, "eth0")
+    assert pool.device_plugin is plugin
 
 
 def test_the_autoscaler_prefers_the_first_pool_and_may_grow_all_others() -> None:
@@ -105,19 +95,6 @@ def test_the_autoscaler_prefers_the_first_pool_and_may_grow_all_others() -> None
         for name in ("gpu", "gpufallback", "system")
     }
     assert best["gpu"] > best["gpufallback"] == best["system"] > 0
-
-
-@pytest.mark.parametrize(("driver", "plugin"), [("aks", True), ("gpu-operator", False)])
-def test_the_device_plugin_is_left_to_the_gpu_operator(driver: str, plugin: bool) -> None:
-    pool = gpus(settings(gpu={"driver": driver}))
-    assert pool is not None
-    assert pool.device_plugin is plugin
-
-
-def test_a_cluster_can_be_without_gpus() -> None:
-    wanted = settings(gpu=False)
-    assert gpus(wanted) is None
-    assert [pool.name for pool in pools(wanted)] == ["system"]
 
 
 def test_every_pool_is_paid_for() -> None:

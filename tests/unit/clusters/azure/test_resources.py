@@ -41,22 +41,11 @@ def login(text: str) -> list[str]:
     return found
 
 
-def test_kubelogin_uses_the_login_of_azure_cli_without_a_device_code() -> None:
-    made = logging_in(handed_out(), "azurecli")
-    assert login(made) == ["get-token", "--login", "azurecli", *LISTED[2:4]]
-    assert yaml.safe_load(made)["clusters"] == yaml.safe_load(handed_out())["clusters"]
-
-
-def test_a_tenant_that_was_asked_for_is_logged_in_to() -> None:
-    for kind in ("azurecli", "workloadidentity"):
-        assert login(logging_in(handed_out(), kind, "b-tenant"))[-2:] == ["--tenant-id", "b-tenant"]
-    other = login(logging_in(handed_out(), "spn", "b-tenant"))
-    assert other[other.index("--tenant-id") + 1] == "b-tenant"
-
-
 def test_proof_of_possession_is_kept_for_the_login_that_can_give_it() -> None:
     flags = ("--pop-enabled", "--pop-claims", "u=the-cluster")
-    assert login(logging_in(handed_out(*flags), "spn"))[-3:] == [*flags]
+    spn = login(logging_in(handed_out(*flags), "spn", "b-tenant"))
+    assert spn[-3:] == [*flags]
+    assert spn[spn.index("--tenant-id") + 1] == "b-tenant"
     # kubelogin ignores it for all others: https://azure.github.io/kubelogin/concepts/azure-arc.html
     assert "--pop-enabled" not in login(logging_in(handed_out(*flags), "azurecli"))
 

@@ -19,6 +19,7 @@ from tests.unit.row import Row
 INSTANCE = "/subscriptions/s/providers/Microsoft.HybridContainerService/it/default"
 START = f"POST {INSTANCE}/listUserKubeconfig?api-version=2024-01-01"
 LOOK = "GET /operationStatuses/1?api-version=2024-01-01"
+HTTP = "http://192.0.2.1/operationStatuses/1"
 
 
 class Pauses(threading.Event):
@@ -58,21 +59,12 @@ def listed(row: Row | None = None, /, **others: Any) -> Any:
     return yaml.safe_load(outputs["kubeconfig"])
 
 
-def operation(arm: Arm) -> list[str]:
-    """Return the requests of the operation itself."""
-    return [each for each in arm.asked if "/metadata/" not in each]
-
-
-@pytest.mark.parametrize("header", ["Location", "Azure-AsyncOperation"])
-@pytest.mark.parametrize("polls", [0, 2])
+@pytest.mark.parametrize(("header", "polls"), [("Location", 0), ("Azure-AsyncOperation", 2)])
 def test_it_is_polled_until_it_lists_the_kubeconfig(arm: Arm, header: str, polls: int) -> None:
-    """Each surprise of Azure is one of its double.
-
-    A 202 before an answer, pools in another order, roles that are late, reserved names.
-    """
     arm.header, arm.polls = header, polls
     assert listed()["clusters"][0]["cluster"] == {"server": "https://10.0.0.1"}
-    assert operation(arm) == [START, *[LOOK] * (polls + 1)]
+    asked = [each for each in arm.asked if "/metadata/" not in each]
+    assert asked == [START, *[LOOK] * (polls + 1)]
 
 
 def test_azure_is_waited_for_as_long_as_it_asks_for_but_no_hour(arm: Arm) -> None:
@@ -90,29 +82,31 @@ def test_azure_is_waited_for_as_long_as_it_asks_for_but_no_hour(arm: Arm) -> Non
     )
 
 
-def test_an_operation_that_fails_is_reported_with_azures_reason_and_what_to_do(arm: Arm) -> None:
-    arm.failure = {"code": "ClusterNotReady", "message": "no control plane"}
-    with pytest.raises(Refused) as refused:
-        listed()
-    assert str(refused.value) == (
-        f"listUserKubeconfig of {INSTANCE}: ClusterNotReady: no control plane\n"
-        "what to do: get a role"
-    )
+NOT_READY = {"code": "NotReady", "message": "no nodes"}
+INVALID = "401 InvalidAuthenticationToken: The access token is invalid."
+ELSEWHERE = Answer(202, headers={"Location": HTTP})
 
 
 @pytest.mark.parametrize(
-    ("others", "reason"),
+    ("others", "failure", "surprises", "reason"),
     [
-        ({"token": "another's"}, "401 InvalidAuthenticationToken: The access token is invalid."),
-        ({"instance": "/gone"}, "404 ResourceNotFound: there is no /gone"),
+        ({}, NOT_READY, [], "NotReady: no nodes"),
+        ({"token": "another's"}, None, [], INVALID),
+        ({"instance": "/gone"}, None, [], "404 ResourceNotFound: there is no /gone"),
+        ({}, None, [ELSEWHERE], f"{HTTP} does not use TLS, so no token is sent to it"),
     ],
 )
-def test_a_final_refusal_has_no_token_in_it(arm: Arm, others: dict[str, Any], reason: str) -> None:
+def test_a_refusal_ends_it_with_azures_reason_what_to_do_and_no_token(
+    arm: Arm, others: dict[str, Any], failure: Any, surprises: list[Answer], reason: str
+) -> None:
+    arm.failure, arm.surprises = failure, [*surprises]
     with pytest.raises(Refused) as refused:
         listed(**others)
-    assert reason in str(refused.value)
-    assert inputs(**others)["token"] not in str(refused.value)
-    assert len(operation(arm)) == 1
+    text = str(refused.value)
+    assert text.startswith(f"listUserKubeconfig of {inputs(**others)['instance']}: ")
+    assert f"{reason}\nwhat to do: get a role" in text
+    assert inputs(**others)["token"] not in text
+    assert len([each for each in arm.asked if each.startswith("POST ")]) == 1
 
 
 def test_waiting_has_an_end(arm: Arm, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,21 +116,13 @@ def test_waiting_has_an_end(arm: Arm, monkeypatch: pytest.MonkeyPatch) -> None:
         listed()
 
 
-def test_a_token_is_sent_nowhere_without_tls(arm: Arm) -> None:
-    elsewhere = {"Location": "http://192.0.2.1/operationStatuses/1"}
-    arm.surprises = [Answer(202, headers=elsewhere)]
-    with pytest.raises(Refused, match=r"http://192\.0\.2\.1/operationStatuses/1 does not use TLS"):
-        listed()
-
-
-def test_the_public_address_of_azure_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("ARM_METADATA_HOSTNAME", raising=False)
-    assert kubeconfig._endpoint(None) == "https://management.azure.com"
-
-
-def test_metadatahost_comes_before_the_variable(arm: Arm, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metadatahost_comes_before_the_variable_and_azures_public_address_is_the_default(
+    arm: Arm, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ARM_METADATA_HOSTNAME", "http://127.0.0.1:1")
     assert listed(metadataHost=arm.url)
+    monkeypatch.delenv("ARM_METADATA_HOSTNAME")
+    assert kubeconfig._endpoint(None) == "https://management.azure.com"
 
 
 def diff(state: dict[str, Any], new: dict[str, Any]) -> list[Change]:

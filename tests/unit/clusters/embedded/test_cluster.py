@@ -1,6 +1,5 @@
 """What is left of an embedded cluster is found by looking at the machine."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,21 +8,10 @@ from clusters.embedded import cluster, isolation
 from clusters.embedded.layout import Layout
 
 
-@pytest.fixture
-def layout(tmp_path: Path) -> Layout:
-    """A cluster that never was."""
-    return Layout(tmp_path / "clusters" / "dev")
-
-
-def test_nothing_is_found_of_a_cluster_that_never_was(layout: Layout) -> None:
-    found = cluster.left_on_machine(layout)
-    assert {"processes", "network namespaces", "mounts", "control groups", "files"} <= found.keys()
-    assert not any(found.values()), found
-
-
 def test_whatever_is_left_is_found_with_how_to_remove_it(
-    layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    layout = Layout(tmp_path / "clusters" / "dev")
     tree = isolation.Mount(tmp_path / "cgroup", "cgroup2", frozenset())
     group = tree.point / layout.node
     (group / "system").mkdir(parents=True)
@@ -47,14 +35,3 @@ def test_whatever_is_left_is_found_with_how_to_remove_it(
         ],
         "files": [f"{layout.directory}: rm -r {layout.directory}"],
     }
-
-
-def test_a_process_that_works_in_its_directory_is_found_whoever_began_it(layout: Layout) -> None:
-    layout.directory.mkdir(parents=True)
-    with subprocess.Popen(["sleep", "60"], cwd=layout.directory) as process:
-        try:
-            layout.directory.rmdir()
-            found = cluster.left_on_machine(layout)["processes"]
-        finally:
-            process.kill()
-    assert found == [f"process {process.pid} (sleep): kill -9 {process.pid}"]

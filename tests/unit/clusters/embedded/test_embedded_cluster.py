@@ -1,6 +1,8 @@
 """The embedded cluster as a resource."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,16 +10,13 @@ from clusters import owner
 from clusters.embedded import pki
 from clusters.embedded.embedded_cluster import EmbeddedHandler
 from clusters.embedded.layout import Layout
-from clusters.embedded.pki import kubeconfig
 from core.handler import Change
 from core.paths import state_dir
 from core.problem import Problem
 from tests.unit.images.objects import Listener
 
 
-@pytest.mark.parametrize(
-    "directory", ["", "..", "dev/deeper", "/etc", "Dev", "-dev", "dev-", "a" * 64, "a_b"]
-)
+@pytest.mark.parametrize("directory", ["", "..", "dev/deeper", "/etc", "Dev", "dev-", "a" * 64])
 def test_a_directory_that_is_no_clusters_is_never_removed(
     monkeypatch: pytest.MonkeyPatch, directory: str
 ) -> None:
@@ -48,67 +47,45 @@ def test_a_cluster_of_another_stack_is_neither_taken_nor_removed(
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> dict[str, str]:
+def diff(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Change]]:
+    """Return what compares a cluster with inputs; its looks find no problem or, in turn, these."""
     layout = Layout(tmp_path / "dev")
     pki.ensure(layout)
     known = {"name": "dev", "directory": str(layout.directory)}
-    return {**known, "kubeconfig": kubeconfig(layout, "admin")}
-
-
-def _healthy(monkeypatch: pytest.MonkeyPatch, *problems: Problem) -> None:
-    monkeypatch.setattr("clusters.embedded.health.problems", lambda *_: list(problems))
+    made = {**known, "kubeconfig": pki.kubeconfig(layout, "admin")}
     monkeypatch.setattr("clusters.embedded.health._SECOND_LOOK_SECONDS", 0)
 
+    def compared(
+        *looks: list[Problem], before: Any = None, renewed: bool = False, **changed: Any
+    ) -> list[Change]:
+        found = iter(looks or [[]])
+        monkeypatch.setattr("clusters.embedded.health.problems", lambda *_: next(found))
+        if renewed:
+            layout.certificate("admin").unlink()
+            pki.ensure(layout)
+        inputs = {**known, **changed}
+        return EmbeddedHandler().diff({**made, **(before or {})}, inputs, Listener())
 
-def test_faults_are_drift_in_place(made: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    etcd = Problem("etcd", "FATAL")
-    _healthy(monkeypatch, etcd, etcd, Problem("node", "not Ready"))
-    inputs = {"name": "dev", "directory": made["directory"]}
-    changes = EmbeddedHandler().diff(made, inputs, Listener())
-    assert changes == [Change("etcd", drift=True), Change("node", drift=True)]
+    return compared
 
 
-def test_what_passes_is_no_drift(made: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    _healthy(monkeypatch)
-    late, gone = Problem("api", "no answer within 2 s"), Problem("etcd", "FATAL")
-    looks = iter([[late], [], [late], [gone]])
-    monkeypatch.setattr("clusters.embedded.health.problems", lambda *_: next(looks))
-    inputs = {"name": "dev", "directory": made["directory"]}
-    assert EmbeddedHandler().diff(made, inputs, Listener()) == []
+def test_faults_are_drift_but_not_what_passes(diff: Callable[..., list[Change]]) -> None:
+    etcd, late = Problem("etcd", "FATAL"), Problem("api", "no answer within 2 s")
+    looks = [[etcd, etcd, Problem("node", "not Ready")]] * 2
+    assert diff(*looks) == [Change("etcd", drift=True), Change("node", drift=True)]
+    assert diff([late], []) == []
     # What the first look did not come to see counts as well.
-    (change,) = EmbeddedHandler().diff(made, inputs, Listener())
-    assert change.path == "etcd"
+    assert diff([late], [etcd]) == [Change("etcd", drift=True)]
 
 
-def test_renewed_credentials_go_out(made: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    _healthy(monkeypatch)
-    layout = Layout(Path(made["directory"]))
-    layout.certificate("admin").unlink()
-    pki.ensure(layout)
-    inputs = {"name": "dev", "directory": made["directory"]}
-    (change,) = EmbeddedHandler().diff(made, inputs, Listener())
-    assert change.path == "kubeconfig"
-
-
-def test_another_directory_is_another_cluster(made: dict[str, str]) -> None:
-    inputs = {"name": "dev", "directory": "/state/other"}
-    (change,) = EmbeddedHandler().diff(made, inputs, Listener())
-    assert (change.path, change.replace) == ("directory", True)
-
-
-def test_the_kubeconfig_is_secret() -> None:
-    assert "kubeconfig" in EmbeddedHandler.secret_outputs
-
-
-def test_the_internet_is_opened_and_closed_in_place(
-    made: dict[str, str], monkeypatch: pytest.MonkeyPatch
+def test_a_renewed_kubeconfig_and_the_internet_change_it_in_place(
+    diff: Callable[..., list[Change]],
 ) -> None:
     """Also where the setting goes, and a cluster from before it does not change."""
-    _healthy(monkeypatch)
-    closed = {"name": "dev", "directory": made["directory"]}
-    opened = {**closed, "internet": True}
-    diff = EmbeddedHandler().diff
-    assert diff(made, closed, Listener()) == []
-    assert diff(made, opened, Listener()) == [Change("internet", "add")]
-    assert diff({**made, "internet": True}, opened, Listener()) == []
-    assert diff({**made, "internet": True}, closed, Listener()) == [Change("internet", "delete")]
+    opened = {"internet": True}
+    assert diff() == diff(before=opened, **opened) == []
+    assert diff(**opened) == [Change("internet", "add")]
+    assert diff(before=opened) == [Change("internet", "delete")]
+    (change,) = diff(directory="/state/other")
+    assert (change.path, change.replace) == ("directory", True)
+    assert [each.path for each in diff(renewed=True)] == ["kubeconfig"]

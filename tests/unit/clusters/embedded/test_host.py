@@ -26,12 +26,14 @@ VERSION_1 = b"""\
 VERSION_2 = b"30 23 0:26 / /sys/fs/cgroup rw,nosuid,relatime - cgroup2 cgroup2 rw,nsdelegate\n"
 
 
-def test_components_are_tracked_by_version_1s_pids_controller_or_version_2_alone() -> None:
+def test_version_1s_pids_controller_or_version_2_tracks_components_or_a_remedy_is_named() -> None:
     trees = isolation.hierarchies(VERSION_1)
     assert len(trees) == 3
     assert isolation.tracking(trees).point == Path("/sys/fs/cgroup/pids")
     tree = isolation.tracking(isolation.hierarchies(VERSION_2))
     assert (tree.point, tree.kind) == (Path("/sys/fs/cgroup"), "cgroup2")
+    with pytest.raises(RuntimeError, match="share the host's cgroups"):
+        isolation.tracking(isolation.hierarchies(b"25 1 0:22 / /run rw - tmpfs tmpfs rw\n"))
 
 
 def test_a_tree_that_is_nowhere_mounted_is_found() -> None:
@@ -43,26 +45,6 @@ def test_a_tree_that_is_nowhere_mounted_is_found() -> None:
         isolation.Mount(Path("/c"), "cgroup2", frozenset({"rw"})),
     ]
     assert isolation.abandoned(groups, trees) == ["net_cls,net_prio", "perf_event"]
-
-
-def test_missing_cgroups_fail_with_a_remedy() -> None:
-    with pytest.raises(RuntimeError, match="share the host's cgroups"):
-        isolation.tracking(isolation.hierarchies(b"25 1 0:22 / /run rw - tmpfs tmpfs rw\n"))
-
-
-def test_supervisord_leaves_its_v2_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That group is the CLI's, and its rules stay while a process is in it: scripts/guard.py."""
-    trees = [
-        isolation.Mount(tmp_path / "pids", "cgroup", frozenset({"pids"})),
-        isolation.Mount(tmp_path / "cpu", "cgroup", frozenset({"cpu"})),
-        isolation.Mount(tmp_path / "unified", "cgroup2", frozenset()),
-    ]
-    for tree in trees:
-        (tree.point / LAYOUT.node / "system").mkdir(parents=True)
-    monkeypatch.setattr(isolation, "hierarchies", lambda: trees)
-    isolation.join(LAYOUT)
-    left = {file.relative_to(tmp_path).parts[0] for file in tmp_path.rglob("*.procs")}
-    assert left == {"pids", "unified"}
 
 
 def test_only_mounts_inside_the_clusters_directories_count() -> None:
@@ -81,6 +63,7 @@ def test_a_mount_of_any_name_inside_the_clusters_directories_counts(name: bytes)
     (found,) = isolation.inside(LAYOUT, mountinfo)
     assert found == (b"/state/dev/" + name).decode(errors="backslashreplace")
     assert filesystem(Path(os.fsdecode(b"/state/dev/" + name)), mountinfo) == "ext4"
+    assert len(isolation.hierarchies(mountinfo + VERSION_2)) == 1, "it hides no control group"
 
 
 def test_mounts_count_behind_a_link_and_below_a_directory_with_umlauts(tmp_path: Path) -> None:
@@ -91,12 +74,6 @@ def test_mounts_count_behind_a_link_and_below_a_directory_with_umlauts(tmp_path:
     mounted = str(real / "volumes").replace(" ", "\\040")
     mountinfo = f"30 1 0:26 / {mounted} rw - ext4 /dev/vda rw\n".encode()
     assert isolation.inside(Layout(link / "dev"), mountinfo) == [str(real / "volumes")]
-
-
-@pytest.mark.parametrize("name", [b"\xff", "\x85\u2028".encode(), b"\r"])
-def test_a_mount_of_any_name_anywhere_hides_no_control_group(name: bytes) -> None:
-    text = b"30 1 0:26 / /mnt/%s rw - tmpfs tmpfs rw\n" % name
-    assert len(isolation.hierarchies(text + VERSION_2)) == 1
 
 
 def test_the_file_system_of_a_path_is_that_of_the_nearest_mount() -> None:

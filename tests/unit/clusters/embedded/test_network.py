@@ -1,15 +1,17 @@
-"""Taking a cluster's network away, while the kernel takes parts of it away itself."""
+"""A cluster's names and network: they fit, let jobs' pods out, and are taken away."""
 
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from clusters.embedded import network
-from clusters.embedded.layout import Layout
+from clusters.embedded import gateway, network
+from clusters.embedded.layout import UPLINKS, Layout
 from core.process import CommandFailed
+from tests.unit.shell_program import shell_program
 
 GOES_BY_ITSELF = """\
-#!/bin/sh
 # A pretended ip: the link is there until somebody asks for it or removes it, and then no more.
 test -e "$0.gone" && { echo "Cannot find device" >&2; exit 1; }
 touch "$0.gone"
@@ -17,7 +19,6 @@ test "$2" = show || { echo "Cannot find device" >&2; exit 1; }
 """
 
 STAYS = """\
-#!/bin/sh
 # A pretended ip: the link is there, and may not be removed.
 test "$2" = show || { echo "Operation not permitted" >&2; exit 1; }
 """
@@ -29,18 +30,43 @@ def layout(tmp_path: Path) -> Layout:
     return Layout(tmp_path / "clusters" / "dev")
 
 
-def pretend(ip: Path, script: str) -> None:
-    ip.write_text(script)
-    ip.chmod(0o755)
-
-
 def test_a_link_that_goes_by_itself_meanwhile_is_removed(layout: Layout, tools: Path) -> None:
-    pretend(tools / "ip", GOES_BY_ITSELF)
+    shell_program(tools / "ip", GOES_BY_ITSELF)
     network.remove(layout)
     assert (tools / "ip.gone").exists(), "nobody looked for the link"
 
 
 def test_a_link_that_cannot_be_removed_is_an_error(layout: Layout, tools: Path) -> None:
-    pretend(tools / "ip", STAYS)
+    shell_program(tools / "ip", STAYS)
     with pytest.raises(CommandFailed, match="Operation not permitted"):
         network.remove(layout)
+
+
+DIRECTORIES = st.text("abcdefghijklmnopqrstuvwxyz/-0123456789", min_size=1, max_size=200).map(
+    lambda text: Path("/state") / text.lstrip("/")
+)
+
+
+@given(DIRECTORIES)
+def test_names_and_networks_fit_where_they_are_limited(directory: Path) -> None:
+    layout = Layout(directory)
+    assert layout.uplink.subnet_of(UPLINKS)
+    assert list(layout.uplink.hosts()) == [layout.host_address, layout.node_address]
+    assert len(layout.host_interface) <= 15
+    assert max(map(len, map(str, (layout.supervisor_socket, layout.containerd_socket)))) <= 107
+
+
+def test_a_jobs_pods_that_live_and_have_an_address_are_let_through() -> None:
+    """An address of a pod that has ended may be another's already."""
+    pods = [
+        {"phase": "Running", "podIP": "10.244.0.5"},
+        {"phase": "Pending", "podIP": "10.244.0.6"},
+        {"phase": "Pending"},
+        {"phase": "Succeeded", "podIP": "10.244.0.7"},
+        {"phase": "Failed", "podIP": "10.244.0.8"},
+        {},
+    ]
+    assert gateway.rules(pods) == (
+        "flush set inet slipway jobs\nadd element inet slipway jobs { 10.244.0.5, 10.244.0.6 }\n"
+    )
+    assert gateway.rules([]) == "flush set inet slipway jobs\n"

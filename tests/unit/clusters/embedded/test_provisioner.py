@@ -4,10 +4,8 @@ import stat
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from clusters.embedded import lifecycle, provisioner
-from clusters.embedded.layout import PROVISIONER, Layout
+from clusters.embedded import provisioner
+from clusters.embedded.layout import PROVISIONER
 from core import kube
 from tests.unit.fake_api import FakeApi, served
 
@@ -22,18 +20,6 @@ def _claim(**spec: Any) -> dict[str, Any]:
             **spec,
         },
     }
-
-
-def test_a_volume_is_what_the_claim_asked_for_and_is_bound_to_it_alone() -> None:
-    made = provisioner.volume(_claim(), "Delete", Path("/volumes/pvc-u-1"), "node")
-    assert made["metadata"]["name"] == "pvc-u-1"
-    assert made["spec"]["capacity"] == {"storage": "5Gi"}
-    assert made["spec"]["accessModes"] == ["ReadWriteOnce"]
-    assert made["spec"]["claimRef"]["uid"] == "u-1"
-    # It is of the kind that the kubelet gives to a pod's group.
-    assert made["spec"]["local"] == {"path": "/volumes/pvc-u-1"}
-    (term,) = made["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
-    assert term["matchExpressions"][0]["values"] == ["node"]
 
 
 def test_a_claim_waits_until_it_has_a_volume_or_is_being_deleted() -> None:
@@ -54,10 +40,9 @@ def _volume(phase: str, reclaim: str = "Delete", by: str = PROVISIONER) -> dict[
 
 
 def test_data_is_removed_only_from_released_volumes_without_retain() -> None:
-    assert provisioner.is_done(_volume("Released"))
-    assert provisioner.is_done(_volume("Failed"))
-    assert not provisioner.is_done(_volume("Bound"))
-    assert not provisioner.is_done(_volume("Pending"))
+    phases = ("Released", "Failed", "Bound", "Pending")
+    found = [provisioner.is_done(_volume(phase)) for phase in phases]
+    assert found == [True, True, False, False]
     assert not provisioner.is_done(_volume("Released", reclaim="Retain"))
     assert not provisioner.is_done(_volume("Released", by="somebody.else"))
 
@@ -92,14 +77,3 @@ def test_a_volume_goes_with_its_directory_and_one_that_lies_elsewhere_stays(tmp_
     assert [path for method, path, _ in api.asked if method == "DELETE"] == [
         "/api/v1/persistentvolumes/pvc-u-1"
     ] * 2
-
-
-@pytest.mark.usefixtures("tools")
-def test_the_class_is_the_default_one(tmp_path: Path) -> None:
-    (made,) = [
-        each for each in lifecycle.addons(Layout(tmp_path)) if each["kind"] == "StorageClass"
-    ]
-    assert made["provisioner"] == PROVISIONER
-    assert made["metadata"]["annotations"] == {
-        "storageclass.kubernetes.io/is-default-class": "true"
-    }

@@ -1,4 +1,4 @@
-"""A podman of our own: when it is used, and when what it changed on the machine stays.
+"""A podman of our own: what it changed on the machine goes with its last container, or stays.
 
 tests/local/test_real_kind.py shows with the real one that all of that goes with its last container.
 """
@@ -8,10 +8,7 @@ from pathlib import Path
 import pytest
 
 from clusters.cli_clusters import podman
-from clusters.cli_clusters.engine import Engine
-from clusters.kind import tool
 from core.paths import state_dir
-from images.build import kind_node
 
 
 class Machine:
@@ -44,11 +41,6 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     return found
 
 
-def test_where_it_never_ran_nothing_can_be_left(machine: Machine) -> None:
-    podman.restore()
-    assert machine.calls == []
-
-
 def test_the_kernels_parameters_go_back_with_its_last_container(machine: Machine) -> None:
     podman.directory()
     podman.prepare()
@@ -62,6 +54,8 @@ def test_the_kernels_parameters_go_back_with_its_last_container(machine: Machine
 
 
 def test_what_is_only_asked_afterwards_leaves_nothing_and_changes_nothing(machine: Machine) -> None:
+    podman.restore()
+    assert machine.calls == []
     podman.directory()
     podman.prepare()
     podman.restore()
@@ -72,43 +66,17 @@ def test_what_is_only_asked_afterwards_leaves_nothing_and_changes_nothing(machin
     assert (machine.directory / "forwarding").read_text() == "1\n"
 
 
-def test_it_stays_while_another_stack_has_containers(machine: Machine) -> None:
+def test_it_stays_while_another_stack_has_containers_and_what_was_there_before(
+    machine: Machine,
+) -> None:
+    (machine.directory / "modules").mkdir()
+    (machine.directory / "forwarding").write_text("1\n")
+    podman.directory()
     podman.prepare()
     machine.containers = "0123456789ab\n"
     podman.restore()
     assert not any("reset" in each for each in machine.calls)
     assert (state_dir() / "podman.json").exists()
-
-
-def test_what_was_there_before_stays(machine: Machine) -> None:
-    (machine.directory / "modules").mkdir()
-    (machine.directory / "forwarding").write_text("1\n")
-    podman.directory()
-    podman.prepare()
+    machine.containers = ""
     podman.restore()
     assert (machine.directory / "modules").exists()
-
-
-def test_an_engine_that_the_user_has_chosen_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KIND_EXPERIMENTAL_PROVIDER", "docker")
-    monkeypatch.setattr(Engine, "problem", lambda _self: "it does not work")
-    monkeypatch.setattr("shutil.which", lambda name, **_: name)
-    monkeypatch.setattr(podman, "is_provided", lambda: True)
-    monkeypatch.setattr(kind_node, "raised", lambda *_: "no answer")
-    assert tool.engine() == Engine("docker")
-    assert tool.more_tools() == ()
-
-
-def test_an_engine_that_works_comes_before_our_podman(monkeypatch: pytest.MonkeyPatch) -> None:
-    problems: dict[str, str | None] = {"docker": "no daemon"}
-    monkeypatch.setattr(Engine, "problem", lambda self: problems.get(self.program))
-    monkeypatch.setattr("shutil.which", lambda name, **_: name if name in problems else None)
-    monkeypatch.setattr(podman, "is_provided", lambda: True)
-    monkeypatch.setattr(podman, "directory", lambda: Path("/ours"))
-    ours = tool.engine()
-    assert ours is not None
-    assert ours.is_ours
-    assert ours.variables["KIND_EXPERIMENTAL_PROVIDER"] == "podman"
-    assert ours.variables["PATH"].startswith("/ours:")
-    problems["podman"] = None
-    assert tool.engine() == Engine("podman")

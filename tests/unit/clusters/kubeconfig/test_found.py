@@ -1,11 +1,13 @@
-"""Whether a stack uses the training operator that is there: decided from what was seen."""
+"""A stack uses the operator and the namespace that are there, or is refused: from what was seen."""
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from clusters.cluster import ExistingOperator
 from clusters.kubeconfig.choice import Unusable
+from clusters.kubeconfig.cluster import require_alone, require_home, require_namespace
 from clusters.kubeconfig.found import Deployed, Found, decide
 from clusters.kubeconfig.settings import Requested
 from clusters.operator.releases import has_webhook, is_accepted, version_of
@@ -35,13 +37,11 @@ def refusal(found: Found, wanted: Requested = "auto") -> str:
     [
         ("kubeflow/training-operator:v1-855e096", "1.7.0"),
         ("ghcr.io/kubeflow/training-v1/training-operator:v1-3f15cb8", "1.9.2"),
-        ("ghcr.io/kubeflow/training-v1/training-operator:v1-93c5489", "1.9.4"),
         ("localhost:5000/mirror/training-operator:v1.8.1", "1.8.1"),
         ("slipway.local/training-operator:v1.9.4@sha256:0123", "1.9.4"),
         ("training-operator:1.9.0-rc.0", "1.9.0"),
         ("localhost:5000/training-operator", None),
         ("training-operator:latest", None),
-        ("training-operator@sha256:0123", None),
         ("training-operator:v1-0000000", None),
     ],
 )
@@ -55,29 +55,10 @@ def test_versions_1_7_to_1_9_are_accepted_and_judge_from_1_8_on() -> None:
     assert [has_webhook(each) for each in ("1.7.0", "1.8.0", "1.10.0")] == [False, True, True]
 
 
-@pytest.mark.parametrize("wanted", ["auto", "install"])
-def test_where_there_is_none_one_is_installed(wanted: Requested) -> None:
-    assert decided(EMPTY, wanted) is None
-
-
-@pytest.mark.parametrize("wanted", ["auto", "existing"])
-def test_the_one_that_is_there_is_used(wanted: Requested) -> None:
-    assert decided(SERVING, wanted) == USED
-
-
-@pytest.mark.parametrize("wanted", ["auto", "install"])
-def test_the_stacks_own_is_kept(wanted: Requested) -> None:
-    assert decided(replace(SERVING, made_by=MINE), wanted) is None
-    # Its `up` was killed before the Deployment was there.
-    assert decided(Found(serves=True, made_by=MINE, deployed=()), wanted) is None
-
-
 NAMELESS = replace(NEWEST, image="example.org/operator:latest")
 OLDER = replace(NEWEST, image="kubeflow/training-operator:v1-855e096")
 TOO_OLD = replace(NEWEST, image="kubeflow/training-operator:v1-5a5f92d")
 OF_TEAM = replace(NEWEST, args=("--namespace=team-a",))
-FOR_TEAM = replace(SERVING, deployed=(OF_TEAM,))
-UNJUDGED = replace(SERVING, deployed=(NAMELESS,), judged=False)
 UNSERVED = Found(serves=True, deployed=(), judged=False)
 TRAINER = replace(EMPTY, trainer=True)
 """Kubeflow Trainer 2."""
@@ -89,41 +70,124 @@ TRAINER = replace(EMPTY, trainer=True)
         (replace(SERVING, made_by=MINE), "existing", "this stack installed the operator itself"),
         (SERVING, "install", "kubeflow/training-operator, and two would both"),
         (EMPTY, "existing", "no training operator is installed"),
-        (TRAINER, "auto", "runs TrainJobs but not PyTorchJobs"),
         (TRAINER, "existing", "runs TrainJobs but not PyTorchJobs"),
         (replace(SERVING, deployed=(TOO_OLD,)), "auto", "is version 1.6.0; accepted: 1.7 to 1.9"),
-        (FOR_TEAM, "auto", "handles only the namespace team-a"),
-        (FOR_TEAM, "auto", "set slipway:cluster.namespace to the one it handles"),
-        (UNJUDGED, "auto", "whose name contains no version, and no webhook"),
+        (
+            replace(SERVING, deployed=(OF_TEAM,)),
+            "auto",
+            "handles only the namespace team-a.*set slipway:cluster.namespace to the one it",
+        ),
+        (
+            replace(SERVING, deployed=(NAMELESS,), judged=False),
+            "auto",
+            "whose name contains no version, and no webhook",
+        ),
         (UNSERVED, "auto", "but no operator seems to run them"),
     ],
 )
 def test_an_operator_that_can_not_be_used_is_refused(
     found: Found, wanted: Requested, words: str
 ) -> None:
-    assert words in refusal(found, wanted)
+    assert re.search(words, refusal(found, wanted))
 
 
 @pytest.mark.parametrize(
-    ("found", "used"),
+    ("found", "wanted", "used"),
     [
+        (EMPTY, "auto", None),
+        (EMPTY, "install", None),
+        (SERVING, "auto", USED),
+        (SERVING, "existing", USED),
+        # The stack's own is kept, also where its `up` was killed before the Deployment was there.
+        (replace(SERVING, made_by=MINE), "auto", None),
+        (replace(SERVING, made_by=MINE), "install", None),
+        (Found(serves=True, made_by=MINE, deployed=()), "auto", None),
+        # Where none runs PyTorchJobs, one is installed when asked for.
+        (TRAINER, "install", None),
+        (UNSERVED, "install", None),
         # One of 1.7 has no webhook that could be waited for.
         (
             replace(SERVING, deployed=(OLDER,), judged=False),
+            "auto",
             replace(USED, version="1.7.0", judges=False),
         ),
         # Of several the one that fits, and one without a version where it judges.
-        (replace(SERVING, deployed=(OF_TEAM, NEWEST)), USED),
-        (replace(SERVING, deployed=(NAMELESS,)), replace(USED, version=None)),
+        (replace(SERVING, deployed=(OF_TEAM, NEWEST)), "auto", USED),
+        (replace(SERVING, deployed=(NAMELESS,)), "auto", replace(USED, version=None)),
         # One that may not be seen, where its webhook judges, or can't be tried: the gate waits.
-        (Found(serves=True, judged=True), ExistingOperator()),
-        (Found(serves=True), ExistingOperator()),
+        (Found(serves=True, judged=True), "auto", ExistingOperator()),
+        (Found(serves=True), "auto", ExistingOperator()),
     ],
 )
-def test_an_operator_that_fits_is_used(found: Found, used: ExistingOperator) -> None:
-    assert decided(found) == used
+def test_an_operator_that_fits_is_used_and_a_missing_one_installed(
+    found: Found, wanted: Requested, used: ExistingOperator | None
+) -> None:
+    assert decided(found, wanted) == used
 
 
-@pytest.mark.parametrize("found", [TRAINER, UNSERVED])
-def test_where_none_runs_pytorchjobs_one_is_installed_when_asked_for(found: Found) -> None:
-    assert decided(found, "install") is None
+def test_a_namespace_is_the_stacks_own_or_configured_by_name_and_there() -> None:
+    own, theirs = (Found(namespaces={"slipway-jobs": each}) for each in (MINE, None))
+    for found in (Found(), own):
+        require_namespace(found, "slipway-jobs", MINE, named=False)
+    with pytest.raises(Unusable, match="is not this stack's; set it here to use it anyway"):
+        require_namespace(theirs, "slipway-jobs", MINE, named=False)
+    for found in (theirs, Found(unseen=frozenset({"slipway-jobs"}))):
+        require_namespace(found, "slipway-jobs", MINE, named=True)
+    with pytest.raises(Unusable, match="kubectl create namespace team-a"):
+        require_namespace(Found(), "team-a", MINE, named=True)
+
+
+def test_the_operator_is_not_installed_into_an_existing_namespace() -> None:
+    require_home(Found(namespaces={"kubeflow": MINE}), MINE)
+    with pytest.raises(Unusable, match="`make down` would remove it"):
+        require_home(Found(namespaces={"kubeflow": None}), MINE)
+
+
+OTHERS = "slipway/dev"
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        replace(SERVING, made_by=OTHERS),
+        replace(SERVING, deployed=(replace(NEWEST, made_by=OTHERS),)),
+        Found(namespaces={"kubeflow": OTHERS}),
+        replace(SERVING, made_by=OTHERS, namespaces={"slipway-jobs": OTHERS}, jobs_of=OTHERS),
+    ],
+    ids=["its CRD", "its Deployment", "its namespace", "all of it"],
+)
+def test_another_stacks_operator_is_that_stacks_alone(found: Found) -> None:
+    with pytest.raises(Unusable) as caught:
+        require_alone(found, "slipway-jobs", MINE)
+    said = str(caught.value)
+    assert said.startswith("slipway:cluster: the stack slipway/dev installed")
+    assert "If Slipway installed a cluster's operator, only one stack can use" in said
+    assert "move this stack's jobs into slipway:jobs of slipway/dev, or use a separate" in said
+    for harmful in ("import", "upsert", "existing", "set it here", "cluster.namespace"):
+        assert harmful not in said
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        replace(SERVING, namespaces={"team-a": OTHERS}),
+        replace(SERVING, namespaces={"team-a": None}, jobs_of=OTHERS),
+        replace(SERVING, unseen=frozenset({"team-a"}), jobs_of=OTHERS),
+    ],
+    ids=["made by it", "somebody else's", "not to be seen"],
+)
+def test_stacks_with_an_existing_operator_need_separate_namespaces(found: Found) -> None:
+    with pytest.raises(Unusable) as caught:
+        require_alone(found, "team-a", MINE)
+    said = str(caught.value)
+    assert said.startswith(
+        "slipway:cluster.namespace: team-a contains the jobs of the stack slipway/dev"
+    )
+    assert "set another existing one, move this stack's jobs into slipway:jobs of" in said
+
+
+def test_what_is_the_stacks_own_or_nobodys_of_slipway_is_in_no_ones_way() -> None:
+    mine = {"kubeflow": MINE, "slipway-jobs": MINE}
+    own = replace(SERVING, made_by=MINE, namespaces=mine, jobs_of=MINE)
+    for found in (Found(), SERVING, own, Found(namespaces={"kubeflow": None, "team-a": OTHERS})):
+        require_alone(found, "slipway-jobs", MINE)

@@ -16,7 +16,7 @@ from clusters.kubeconfig.look import look
 from clusters.kubeconfig.remains import remains as search
 from clusters.kubeconfig.settings import KubeconfigSettings
 from core.manifests import KEPT, MADE_BY
-from tests.unit.fake_api import Answer, FakeApi, served
+from tests.unit.fake_api import FakeApi, judged, served
 
 GROUPS, KINDS = "/apis/", "/apis/kubeflow.org/v1"
 DEPLOYMENTS = "/apis/apps/v1/deployments"
@@ -64,23 +64,12 @@ def with_operator(api: FakeApi) -> None:
     api.answers["POST", JOBS] = judged
 
 
-def judged(job: Any) -> Answer:
-    template = job["spec"]["pytorchReplicaSpecs"]["Master"]["template"]
-    if template["spec"]["containers"][0]["name"] == "pytorch":
-        return 201, job
-    return 403, {"kind": "Status", "message": "the webhook denied the request: no"}
-
-
 def seen(api: FakeApi) -> Found:
     return look(choice(api.kubeconfig), "team-a")
 
 
 def choice(kubeconfig: str) -> Choice:
     return Choice("x", "https://a.example", "config", kubeconfig, "/a file")
-
-
-def test_an_empty_cluster_has_nothing(api: FakeApi) -> None:
-    assert seen(api) == Found(deployed=(), namespaces={"team-a": None})
 
 
 def test_all_that_there_is_is_seen_each_thing_once(api: FakeApi) -> None:
@@ -102,21 +91,25 @@ def test_all_that_there_is_is_seen_each_thing_once(api: FakeApi) -> None:
     assert changing == [f"{JOBS}?dryRun=All"] * 2, "looking changes nothing"
 
 
-def test_what_an_account_may_not_see_is_not_known(api: FakeApi) -> None:
+def test_where_not_all_may_be_seen_the_usual_place_shows_the_operator_and_its_owner(
+    api: FakeApi,
+) -> None:
     with_operator(api)
-    for path in (DEPLOYMENTS, USUAL, DEFINITION, NAMESPACE, HOME, ACCOUNT):
+    usual = deployed("kubeflow", "training-operator", "1")
+    usual["metadata"]["annotations"] = {MADE_BY: "slipway/dev"}
+    api.says("GET", USUAL, usual)
+    for path in (DEPLOYMENTS, DEFINITION):
         api.says("GET", path, FORBIDDEN, status=403)
-    assert seen(api) == Found(
-        serves=True, trainer=True, judged=True, unseen=frozenset({"team-a", "kubeflow"})
-    )
-
-
-def test_the_usual_place_is_looked_at_where_all_of_them_may_not_be_seen(api: FakeApi) -> None:
-    with_operator(api)
-    api.says("GET", DEPLOYMENTS, FORBIDDEN, status=403)
-    found = seen(api).deployed
-    assert found is not None
-    assert [each.name for each in found] == ["training-operator"]
+    found = seen(api)
+    assert found.made_by is None
+    assert [(each.name, each.made_by) for each in found.deployed or ()] == [
+        ("training-operator", "slipway/dev")
+    ]
+    for path in (USUAL, NAMESPACE, HOME):
+        api.says("GET", path, FORBIDDEN, status=403)
+    found = seen(api)
+    assert found.deployed is None
+    assert found.unseen == {"team-a", "kubeflow"}
 
 
 def test_whether_a_webhook_judges_is_seen_where_it_can_be_tried(api: FakeApi) -> None:
@@ -155,17 +148,20 @@ def test_a_failing_login_command_is_reported_with_its_output(api: FakeApi) -> No
     assert api.asked == [], "nobody was asked as nobody"
 
 
-def test_an_operators_owner_is_seen_where_its_definition_is_hidden(api: FakeApi) -> None:
-    with_operator(api)
-    usual = deployed("kubeflow", "training-operator", "1")
-    usual["metadata"]["annotations"] = {MADE_BY: "slipway/dev"}
-    api.says("GET", USUAL, usual)
-    for path in (DEPLOYMENTS, DEFINITION):
-        api.says("GET", path, FORBIDDEN, status=403)
-    found = seen(api)
-    assert found.made_by is None
-    assert found.deployed is not None
-    assert [each.made_by for each in found.deployed] == ["slipway/dev"]
+def test_a_kept_claim_is_mentioned_but_is_no_leftover(api: FakeApi, tmp_path: Path) -> None:
+    claims = [
+        {"metadata": {"name": "mine-results", "annotations": {KEPT: "true"}}},
+        {"metadata": {"name": "mine-scratch", "annotations": {KEPT: "false"}}},
+    ]
+    api.says("GET", f"{NAMESPACE}/persistentvolumeclaims", {"items": claims})
+    kind, found = remains(api, tmp_path)
+    assert "kept with their files" in kind
+    assert "(to remove these: `kubectl" in kind
+    assert "delete persistentvolumeclaim mine-results`)" in kind
+    assert [line.partition(":")[0] for line in found] == ["persistentvolumeclaim mine-scratch"]
+
+
+KUBECTL = "kubectl --kubeconfig {}/config --context x --namespace team-a"
 
 
 def remains(api: FakeApi, tmp_path: Path, context: str | None = None) -> tuple[str, Sequence[str]]:
@@ -180,59 +176,34 @@ def remains(api: FakeApi, tmp_path: Path, context: str | None = None) -> tuple[s
     return kind, found
 
 
-def test_what_bears_slipways_label_is_left_over(api: FakeApi, tmp_path: Path) -> None:
-    named = {"items": [{"metadata": {"name": "mine"}}]}
-    api.says("GET", JOBS, named)
-    api.says("GET", f"{NAMESPACE}/pods", FORBIDDEN, status=403)
-    api.says("GET", f"{NAMESPACE}/configmaps", named)
-    command = f"kubectl --kubeconfig {tmp_path}/config --context x --namespace team-a delete"
-    kind, found = remains(api, tmp_path)
-    assert kind == "objects with Slipway's labels"
-    assert found == [
-        f"pytorchjob mine: {command} pytorchjob mine",
-        f"configmap mine: {command} configmap mine",
-    ]
-    owned = {NAMESPACE, ACCOUNT}
-    queries = [path.partition("?")[2] for _, path, _ in api.asked if path not in owned]
-    assert all("app.kubernetes.io/managed-by=slipway" in unquote(each) for each in queries)
-
-
-def test_a_kept_claim_is_mentioned_but_is_no_leftover(api: FakeApi, tmp_path: Path) -> None:
-    claims = [
-        {"metadata": {"name": "mine-results", "annotations": {KEPT: "true"}}},
-        {"metadata": {"name": "mine-scratch", "annotations": {KEPT: "false"}}},
-    ]
-    api.says("GET", f"{NAMESPACE}/persistentvolumeclaims", {"items": claims})
-    kind, found = remains(api, tmp_path)
-    assert "kept with their files" in kind
-    assert "(to remove these: `kubectl" in kind
-    assert "delete persistentvolumeclaim mine-results`)" in kind
-    assert [line.partition(":")[0] for line in found] == ["persistentvolumeclaim mine-scratch"]
-
-
-@pytest.mark.parametrize("place", [NAMESPACE, ACCOUNT])
-def test_another_stacks_namespace_is_not_ours(api: FakeApi, tmp_path: Path, place: str) -> None:
-    api.says("GET", JOBS, {"items": [{"metadata": {"name": "theirs"}}]})
-    api.says("GET", place, {"metadata": {"annotations": {MADE_BY: "slipway/dev"}}})
-    kind, found = remains(api, tmp_path)
-    whose = "that belong to it (team-a belongs to the stack slipway/dev)"
-    assert kind == f"objects with Slipway's labels {whose}"
-    assert found == []
-
-
-def test_what_is_in_a_namespace_of_its_own_is_left(api: FakeApi, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("place", "owner", "left"),
+    [
+        (NAMESPACE, "slipway/mine", ["pytorchjob mine"]),
+        (NAMESPACE, "slipway/dev", []),
+        (ACCOUNT, "slipway/dev", []),
+    ],
+)
+def test_only_what_is_in_a_namespace_of_its_own_is_left(
+    api: FakeApi, tmp_path: Path, place: str, owner: str, left: list[str]
+) -> None:
     api.says("GET", JOBS, {"items": [{"metadata": {"name": "mine"}}]})
-    api.says("GET", NAMESPACE, {"metadata": {"annotations": {MADE_BY: "slipway/mine"}}})
-    _, (told,) = remains(api, tmp_path)
-    assert told.endswith("delete pytorchjob mine")
+    api.says("GET", place, {"metadata": {"annotations": {MADE_BY: owner}}})
+    api.says("GET", f"{NAMESPACE}/pods", FORBIDDEN, status=403)
+    kind, found = remains(api, tmp_path)
+    command = KUBECTL.format(tmp_path)
+    assert found == [f"{each}: {command} delete {each}" for each in left]
+    queries = [path.partition("?")[2] for _, path, _ in api.asked if "?" in path]
+    assert all("app.kubernetes.io/managed-by=slipway" in unquote(each) for each in queries)
+    theirs = " that belong to it (team-a belongs to the stack slipway/dev)"
+    assert kind == f"objects with Slipway's labels{'' if left else theirs}"
 
 
 def test_an_unauthorized_check_never_reports_it_empty(api: FakeApi, tmp_path: Path) -> None:
     api.says("GET", JOBS, {"kind": "Status", "message": "Unauthorized"}, status=401)
     _, (told,) = remains(api, tmp_path)
     assert "can't be checked (Unauthorized)" in told
-    command = f"kubectl --kubeconfig {tmp_path}/config --context x --namespace team-a get"
-    assert f"{command} pytorchjobs,pods" in told
+    assert f"{KUBECTL.format(tmp_path)} get pytorchjobs,pods" in told
 
 
 def test_of_a_cluster_or_context_that_has_gone_nothing_is_left(
@@ -240,10 +211,8 @@ def test_of_a_cluster_or_context_that_has_gone_nothing_is_left(
 ) -> None:
     api.kubeconfig = api.kubeconfig.replace("127.0.0.1:", "127.0.0.1:1#")
     kind, found = remains(api, tmp_path)
-    assert found == []
     assert kind.startswith("objects known to be in a cluster that could not be checked (http://12")
-    command = f"kubectl --kubeconfig {tmp_path}/config --context x --namespace team-a get"
-    assert f"if it responds again, run `{command}" in kind
-    kind, found = remains(api, tmp_path, context="gone")
-    assert found == []
-    assert 'slipway:cluster.context: "gone" is not in' in kind
+    assert f"if it responds again, run `{KUBECTL.format(tmp_path)} get" in kind
+    gone, nothing = remains(api, tmp_path, context="gone")
+    assert 'slipway:cluster.context: "gone" is not in' in gone
+    assert found == nothing == []

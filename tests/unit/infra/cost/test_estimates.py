@@ -1,16 +1,14 @@
 """What a stack's nodes and jobs cost is told in words, with nothing guessed."""
 
+import re
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
-import pulumi
 import pytest
 
 from clusters.nodes import NodePool
-from core.context import SUMMARY_VARIABLE
 from infra.cost import estimates
 from infra.cost.prices import PriceTable, Source, Tariff
 from jobs.model.job import TrainingJob
@@ -25,7 +23,7 @@ UNKNOWN = replace(GPU, name="big", size="Standard_Big")
 def table(
     hourly: dict[str, str] | None = None, spot: dict[str, str] | None = None, currency: str = "USD"
 ) -> PriceTable:
-    usual = {"Standard_D4s_v5": "0.2", "Standard_NC4as_T4_v3": "0.5"}
+    usual = {SYSTEM.size: "0.2", GPU.size: "0.5"}
     amounts = usual if hourly is None else hourly
     tariff = Tariff(
         source="market",
@@ -45,76 +43,86 @@ def told(*pools: NodePool, prices: PriceTable | None = None) -> list[str]:
     return [line.strip() for line in lines[1:]]
 
 
-SPOT_PRICES = table(spot={"Standard_NC4as_T4_v3": "0.1"})
-FIXED = replace(SYSTEM, min_nodes=2, max_nodes=2)
-CHEAP_SPOT = replace(GPU, spot=True, dollars=Decimal("0.3"))
+SPOT = replace(GPU, spot=True)
+SPOT_PRICES = table(spot={GPU.size: "0.1"})
 OF_GPU = "x Standard_NC4as_T4_v3 in westeurope, each with 1 GPU"
 OF_BIG = OF_GPU.replace("NC4as_T4_v3", "Big")
+EVICTED = "no price for spot nodes, which are evicted above maxPrice: 0.300"
 NO_SPOT = "no price for spot nodes, which never cost more than regular nodes: 0.500"
+DEAR, CHEAP = (replace(SPOT, dollars=Decimal(each)) for each in ("0.9", "0.3"))
 
 
 @pytest.mark.parametrize(
-    ("pools", "prices", "lines"),
+    ("pool", "prices", "line"),
     [
+        (GPU, table(), f"{OF_GPU}: USD 0 to 2.000"),
+        (GPU, table({GPU.size: "0.0052"}, currency="EUR"), f"{OF_GPU}: EUR 0 to 0.021"),
+        (replace(GPU, network="TCP only"), table(), f"{OF_GPU}, TCP only: USD 0 to 2.000"),
+        (SPOT, SPOT_PRICES, f"{OF_GPU}, spot: USD 0 to 0.400"),
+        # Without a price spot nodes cost at most what others do, or that at which they are evicted,
+        (SPOT, table(), f"{OF_GPU}, spot: at most USD 2.000 ({NO_SPOT})"),
+        (DEAR, table(), f"{OF_GPU}, spot: at most USD 2.000 ({NO_SPOT})"),
+        (CHEAP, table(), f"{OF_GPU}, spot: at most USD 1.200 ({EVICTED})"),
+        # also where that of others is unknown; it says nothing of another currency.
         (
-            *((SYSTEM, GPU), table()),
-            [
-                "system: 1 to 3 x Standard_D4s_v5 in westeurope: USD 0.200 to 0.600",
-                f"gpu: 0 to 4 {OF_GPU}: USD 0 to 2.000",
-                # From the fewest nodes to the most.
-                "total: USD 0.200 to 2.600 an hour",
-                "per month (730 hours), at the minimum node count: USD 146",
-            ],
+            replace(CHEAP, size="Standard_Big"),
+            table(),
+            f"{OF_BIG}, spot: at most USD 1.200 ({EVICTED})",
         ),
-        # A pool that does not scale has one number.
-        (
-            *((FIXED,), table()),
-            ["system: 2 x Standard_D4s_v5 in westeurope: USD 0.400", "total: USD 0.400 an hour"],
-        ),
-        # A slow network is mentioned beside the price.
-        (
-            *((replace(GPU, network="TCP only"),), table()),
-            [f"gpu: 0 to 4 {OF_GPU}, TCP only: USD 0 to 2.000"],
-        ),
-        ((replace(GPU, gpus=4),), table(), [f"gpu: 0 to 4 {OF_GPU[:-5]}4 GPUs: USD 0 to 2.000"]),
-        ((replace(GPU, spot=True),), SPOT_PRICES, [f"gpu: 0 to 4 {OF_GPU}, spot: USD 0 to 0.400"]),
-        # Without a price spot nodes cost at most what others do, and no least is guessed.
-        (
-            *((SYSTEM, replace(GPU, spot=True, min_nodes=1)), table()),
-            [
-                f"gpu: 1 to 4 {OF_GPU}, spot: at most USD 2.000 ({NO_SPOT})",
-                "total: USD 0.200 to 2.600 an hour",
-            ],
-        ),
-        # A limit in dollars says nothing of another currency.
-        (
-            *((CHEAP_SPOT,), table(currency="EUR")),
-            [f"gpu: 0 to 4 {OF_GPU}, spot: at most EUR 2.000 ({NO_SPOT})"],
-        ),
-        # Small amounts are seen.
-        (
-            *((GPU,), table({"Standard_NC4as_T4_v3": "0.0052"}, currency="EUR")),
-            [f"gpu: 0 to 4 {OF_GPU}: EUR 0 to 0.021"],
-        ),
-        (
-            *((SYSTEM, UNKNOWN), table()),
-            [
-                f"big: 0 to 4 {OF_BIG}: no price for these nodes on azure",
-                "total: USD 0.200 to 0.600 an hour, excluding big",
-                "per month (730 hours), at the minimum node count: at least USD 146",
-            ],
-        ),
+        (CHEAP, table(currency="EUR"), f"{OF_GPU}, spot: at most EUR 2.000 ({NO_SPOT})"),
     ],
 )
-def test_each_pool_is_listed_with_its_nodes_gpus_and_cost_and_their_sum(
-    pools: tuple[NodePool, ...], prices: PriceTable, lines: list[str]
+def test_a_pool_is_listed_with_its_nodes_gpus_and_cost(
+    pool: NodePool, prices: PriceTable, line: str
 ) -> None:
-    assert [line for line in told(*pools, prices=prices) if line in lines] == lines
+    first, total, *_ = told(pool, prices=prices)
+    assert first == f"gpu: 0 to 4 {line}"
+    assert total.startswith(f"total: {prices.currency} 0 to ")
 
 
-def test_every_price_has_its_publisher_date_and_address_once() -> None:
-    line = "prices as of 2026-01-01, from a publisher: https://example.org/prices"
-    assert told(SYSTEM, GPU).count(line) == 1
+def test_an_estimate_has_the_sum_and_the_sources_of_its_prices() -> None:
+    prices = replace(table(), not_included=("disks", "traffic"))
+    assert told(SYSTEM, GPU, prices=prices) == [
+        "system: 1 to 3 x Standard_D4s_v5 in westeurope: USD 0.200 to 0.600",
+        f"gpu: 0 to 4 {OF_GPU}: USD 0 to 2.000",
+        # From the fewest nodes to the most.
+        "total: USD 0.200 to 2.600 an hour",
+        "per month (730 hours), at the minimum node count: USD 146",
+        "prices as of 2026-01-01, from a publisher: https://example.org/prices",
+        "not included: disks, traffic",
+    ]
+    assert estimates.most((SYSTEM, GPU), prices) == Decimal("2.6")
+    # A pool that does not scale has one number, and of what is at most so much no least is guessed.
+    fixed = replace(SYSTEM, min_nodes=2, max_nodes=2)
+    system, _, total, *_ = told(fixed, replace(SPOT, min_nodes=1))
+    assert system == "system: 2 x Standard_D4s_v5 in westeurope: USD 0.400"
+    assert total == "total: USD 0.400 to 2.400 an hour"
+    assert told(SYSTEM, UNKNOWN)[1:4] == [
+        f"big: 0 to 4 {OF_BIG}: no price for these nodes on azure",
+        "total: USD 0.200 to 0.600 an hour, excluding big",
+        "per month (730 hours), at the minimum node count: at least USD 146",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pool", "prices"),
+    [
+        (replace(GPU, region="eastus"), table()),
+        (replace(GPU, provider="azure-local"), table()),
+        (GPU, table(hourly={}, spot={GPU.size: "0.1"})),
+    ],
+    ids=["another region", "another provider", "that of spot nodes"],
+)
+def test_a_price_holds_for_its_kind_of_nodes_alone(pool: NodePool, prices: PriceTable) -> None:
+    assert "no price" in told(pool, prices=prices)[0]
+    assert estimates.most((SYSTEM, pool), prices) is None
+
+
+def test_without_any_price_there_is_no_sum_and_nothing_else() -> None:
+    prices = replace(table(), not_included=("disks",))
+    text = "\n".join(told(UNKNOWN, replace(UNKNOWN, name="bigger"), prices=prices))
+    assert [word for word in ("USD", "example.org", "not included") if word in text] == []
+    assert re.search("no estimate for big, bigger.*slipway:prices", text)
     assert not any("month" in line for line in told(GPU)), "no node is permanent"
 
 
@@ -127,106 +135,25 @@ def test_old_prices_and_sizes_are_one_warning(monkeypatch: pytest.MonkeyPatch) -
     assert "2026-02-01" in str(estimates.outdated([UNKNOWN], table(), date(2026, 5, 3)))
 
 
-def test_what_all_nodes_cost_is_known_only_with_the_price_of_each() -> None:
-    assert estimates.most((SYSTEM, SYSTEM), table()) == Decimal("1.2")
-    assert estimates.most((SYSTEM, UNKNOWN), table()) is None
-
-
-def test_without_any_price_there_is_no_sum_and_no_source() -> None:
-    lines = told(UNKNOWN, replace(UNKNOWN, name="bigger"))
-    assert not any("USD" in line or "example.org" in line for line in lines)
-    assert any("no estimate for big, bigger" in line and "slipway:prices" in line for line in lines)
-
-
-@pytest.mark.parametrize(
-    ("pool", "prices"),
-    [
-        (replace(GPU, region="eastus"), table()),
-        (replace(GPU, provider="azure-local"), table()),
-        (GPU, table(hourly={}, spot={"Standard_NC4as_T4_v3": "0.1"})),
-    ],
-    ids=["another region", "another provider", "that of spot nodes"],
-)
-def test_a_price_holds_for_its_kind_of_nodes_alone(pool: NodePool, prices: PriceTable) -> None:
-    assert "no price" in told(pool, prices=prices)[0]
-
-
-@pytest.mark.parametrize(
-    ("size", "dollars", "most", "why"),
-    [
-        ("Standard_NC4as_T4_v3", "0.3", "1.200", "are evicted above maxPrice: 0.300"),
-        ("Standard_NC4as_T4_v3", "0.9", "2.000", "never cost more than regular nodes: 0.500"),
-        ("Standard_Big", "0.3", "1.200", "are evicted above maxPrice: 0.300"),
-    ],
-)
-def test_spot_nodes_cost_at_most_their_price(size: str, dollars: str, most: str, why: str) -> None:
-    lines = told(replace(GPU, size=size, spot=True, dollars=Decimal(dollars)))
-    assert f"spot: at most USD {most} (no price for spot nodes, which {why})" in lines[0]
-    assert lines[1] == f"total: USD 0 to {most} an hour"
-
-
-def test_what_is_not_included_is_named_beside_an_estimate() -> None:
-    prices = replace(table(), not_included=("disks", "traffic"))
-    assert told(GPU, prices=prices)[-1] == "not included: disks, traffic"
-    assert not any("not included" in line for line in told(UNKNOWN, prices=prices))
-
-
-@pytest.mark.parametrize("dry_run", [True, False])
-def test_preview_and_update_show_costs(dry_run: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[str] = []
-    monkeypatch.setattr("pulumi.log.info", said.append)
-    monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: dry_run)
-    estimates.announce([GPU], table())
-    assert len(said) == 1
-
-
-def test_a_preview_gets_costs_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    said: list[str] = []
-    monkeypatch.setattr("pulumi.log.info", said.append)
-    monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: True)
-    monkeypatch.setattr("pulumi.log.warn", said.append)
-    estimates.announce([GPU], table())
-    monkeypatch.setenv(SUMMARY_VARIABLE, str(tmp_path / "last"))
-    estimates.announce([GPU], table())
-    assert (tmp_path / "last").read_text() == f"{said[0]}\n{said[1]}\n"
-
-
-def test_without_paid_pools_no_table_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unwanted(*_: object) -> None:
-        raise AssertionError("nothing should be said or read")
-
-    monkeypatch.setattr("pulumi.log.info", unwanted)
-    monkeypatch.setattr("infra.cost.prices.default", unwanted)
-    monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: True)
-    estimates.announce([], None)
-    assert estimates.of_jobs([job()], [], None) == {}
-
-
-def test_the_default_price_table_is_the_repositorys(monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[str] = []
-    for kind in ("info", "warn"):
-        monkeypatch.setattr(f"pulumi.log.{kind}", said.append)
-    monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: True)
-    estimates.announce([SYSTEM], None)
-    assert "USD 0.230 to 0.690" in said[0]
-    assert "not included: " in said[0]
-
-
 TRAINED = replace(GPU, max_nodes=8, gpus=2)
-EUROS = table({"Standard_NC4as_T4_v3": "2"}, currency="EUR")
+EUROS = table({GPU.size: "2"}, currency="EUR")
 
 
 def job(**fields: Any) -> TrainingJob:
     return TrainingJob(**{"name": "mine", "module": "mnist", "backend": "nccl", **fields})
 
 
-def test_a_job_takes_the_nodes_that_its_gpus_need_and_at_most_one_for_each_replica() -> None:
+def test_a_job_is_estimated_by_the_nodes_that_its_gpus_need() -> None:
     known = estimates.of_jobs([job(workers=3)], [TRAINED], EUROS)
     assert known == {"mine": TrainingCost(fewest=2, nodes=4, hourly=2.0, currency="EUR")}
+    # Not without GPUs or a price.
+    assert estimates.of_jobs([job(backend="gloo")], [TRAINED], EUROS) == {}
+    assert estimates.of_jobs([job()], [], None) == {}
+    assert estimates.of_jobs([job()], [replace(TRAINED, region="nowhere")], EUROS) == {}
 
 
 def test_a_job_that_may_be_on_two_pools_costs_from_the_cheaper_to_the_dearer() -> None:
-    prices = table({"Standard_NC4as_T4_v3": "2"}, {"Standard_NC4as_T4_v3": "0.5"}, currency="EUR")
+    prices = table({GPU.size: "2"}, {GPU.size: "0.5"}, currency="EUR")
     spot = replace(TRAINED, spot=True)
     (cost_,) = estimates.of_jobs([job(workers=3)], [SYSTEM, spot, TRAINED], prices).values()
     assert cost_.in_words(3600) == "EUR 1.00 to 10.00 (4 nodes at 0.5 to 2 an hour)"
@@ -234,13 +161,6 @@ def test_a_job_that_may_be_on_two_pools_costs_from_the_cheaper_to_the_dearer() -
     # Not more than one of them is known to cost.
     elsewhere = replace(TRAINED, region="nowhere")
     assert estimates.of_jobs([job()], [spot, elsewhere], prices) == {}
-
-
-def test_jobs_without_gpus_or_a_price_have_no_estimate() -> None:
-    assert estimates.of_jobs([job(backend="gloo")], [TRAINED], EUROS) == {}
-    assert estimates.of_jobs([job()], [], None) == {}
-    elsewhere = replace(TRAINED, region="nowhere")
-    assert estimates.of_jobs([job()], [elsewhere], EUROS) == {}
 
 
 def test_a_training_costs_its_time_at_least_and_at_most_that_of_nodes_that_come_and_go() -> None:
@@ -254,17 +174,15 @@ def test_a_training_costs_its_time_at_least_and_at_most_that_of_nodes_that_come_
 
 @pytest.mark.parametrize(("limit", "refused"), [(9.99, True), (10.0, False), (None, False)])
 def test_a_job_above_its_cost_limit_is_refused(limit: float | None, *, refused: bool) -> None:
-    problems = list(
-        estimates.too_dear([job(workers=3, max_cost=limit, timeout=3600)], [TRAINED], EUROS)
-    )
-    assert [each.key for each in problems] == ["slipway:jobs.mine.maxCost"] * refused
+    dear = job(workers=3, max_cost=limit, timeout=3600)
+    assert bool([*estimates.too_dear([dear], [TRAINED], EUROS)]) == refused
 
 
 def test_all_attempts_count_until_their_timeouts() -> None:
     dear = job(workers=0, max_cost=5.0, timeout=3600, retries=2)
     (problem,) = estimates.too_dear([dear], [TRAINED], EUROS)
-    assert problem.text == (
-        "5 is less than the job could cost if every attempt ran until its timeout, at most EUR "
-        "6.50 (1 node at 2 an hour); lower timeout (1 h per attempt), retries or workers, or raise "
-        "maxCost"
+    assert str(problem) == (
+        "slipway:jobs.mine.maxCost: 5 is less than the job could cost if every attempt ran until "
+        "its timeout, at most EUR 6.50 (1 node at 2 an hour); lower timeout (1 h per attempt), "
+        "retries or workers, or raise maxCost"
     )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from core import wait
-from core.handler import UNKNOWN, Change
+from core.handler import Change
 from infra.gpus import gpu_ready
 from infra.gpus.gpu_ready import GpuReadyHandler
 from infra.gpus.manifests import facts
@@ -54,18 +54,23 @@ def cuda(cluster: FakeApi, shown: Row | None = None, **changed: Any) -> dict[str
     return found
 
 
-def test_nodes_that_offer_gpus_are_counted_and_nothing_is_verified_yet(cluster: FakeApi) -> None:
+def test_nodes_that_offer_gpus_are_waited_for_and_counted(
+    cluster: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu_ready, "NODES_SECONDS", 60)
+    looks = iter([None, None, 1, 1])
+
+    def late(_body: Any) -> Answer:
+        return 200, {"items": [node(gpus=next(looks))]}
+
+    cluster.answers["GET", NODES] = late
     shown = Row()
     unverified = {"state": "unverified", "reason": "no job has computed on a GPU yet"}
     assert cuda(cluster, shown) == {**unverified, "nodes": 1, "gpus": 1}
     assert shown.warnings == []
-
-
-def test_a_pool_that_begins_with_no_nodes_costs_nothing_to_look_at(cluster: FakeApi) -> None:
-    found = cuda(cluster, pool=facts(replace(POOL, min_nodes=0)))
-    assert found["state"] == "unverified"
-    assert "the first job with GPUs" in found["reason"]
-    assert cluster.asked == []
+    cluster.says("GET", NODES, {"items": [node()]})
+    assert cuda(cluster, shown, pool=facts(replace(POOL, per_node=4)))["gpus"] == 1
+    assert shown.warnings == ["node gpu-1: only 1 of 4 x nvidia.com/gpu can be allocated"]
 
 
 def test_an_account_that_may_not_list_nodes_is_no_failure(cluster: FakeApi) -> None:
@@ -112,40 +117,8 @@ def test_a_failed_scale_up_is_reported_with_its_cause(cluster: FakeApi) -> None:
         cuda(cluster)
 
 
-def test_late_nodes_are_waited_for(cluster: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_ready, "NODES_SECONDS", 60)
-    looks: list[None] = []
-
-    def late(_body: Any) -> Answer:
-        looks.append(None)
-        return 200, {"items": [node(gpus=1 if len(looks) > 3 else None)]}
-
-    cluster.answers["GET", NODES] = late
-    assert cuda(cluster)["nodes"] == 1
-
-
-def test_a_node_with_fewer_gpus_than_it_should_have_is_warned_of(cluster: FakeApi) -> None:
-    shown = Row()
-    assert cuda(cluster, shown, pool=facts(replace(POOL, per_node=4)))["gpus"] == 1
-    assert shown.warnings == ["node gpu-1: only 1 of 4 x nvidia.com/gpu can be allocated"]
-
-
-def test_ctrl_c_ends_the_wait_at_once(cluster: FakeApi) -> None:
-    cluster.says("GET", NODES, {"items": []})
-    shown = Row()
-    shown.cancelled.set()
-    with pytest.raises(InterruptedError):
-        cuda(cluster, shown)
-
-
 def test_an_up_waits_only_for_nodes_that_are_gone(cluster: FakeApi) -> None:
     given = inputs(cluster)
     assert GpuReadyHandler().diff({**given, "cuda": {}}, given, Row()) == []
     cluster.says("GET", NODES, {"items": []})
     assert GpuReadyHandler().diff(given, given, Row()) == [Change("pool", drift=True)]
-
-
-def test_a_preview_asks_no_cluster_that_is_not_there_yet(cluster: FakeApi) -> None:
-    given = inputs(cluster, kubeconfig=UNKNOWN)
-    assert GpuReadyHandler().diff(inputs(cluster), given, Row()) == [Change("kubeconfig")]
-    assert cluster.asked == []

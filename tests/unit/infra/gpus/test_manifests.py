@@ -6,10 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from clusters.nodes import DEVICE_PLUGIN, GpuPool
-from infra.gpus.manifests import NAMESPACE, PLUGIN, device_plugin, facts, pool_of
+from infra.gpus.manifests import device_plugin, facts, pool_of
 from tests.unit.gpu_objects import POOL
-
-TOLERATION = {"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}
 
 
 def daemon(pool: GpuPool = POOL) -> dict[str, Any]:
@@ -24,18 +22,7 @@ def test_the_plugin_is_pinned_by_version_and_digest() -> None:
     assert container["image"] == DEVICE_PLUGIN
 
 
-def test_the_plugin_has_its_name_and_place() -> None:
-    namespace, found = device_plugin(POOL, DEVICE_PLUGIN)
-    names = (found["metadata"]["name"], found["metadata"]["namespace"])
-    assert names == (PLUGIN, NAMESPACE) == (PLUGIN, namespace["metadata"]["name"])
-    assert found["spec"]["selector"]["matchLabels"] == {"app.kubernetes.io/name": PLUGIN}
-    # On the pool's nodes alone, and not waited for by the engine, which would where it has none.
-    assert daemon()["nodeSelector"] == {"pool": "gpu"}
-    assert daemon()["tolerations"] == [TOLERATION]
-    assert found["metadata"]["annotations"] == {"pulumi.com/skipAwait": "true"}
-
-
-def test_the_plugin_may_do_nothing_but_mount_the_kubelets_directory() -> None:
+def test_the_plugin_may_do_nothing_but_mount_the_kubelets_directory_and_tries_again() -> None:
     namespace, _ = device_plugin(POOL, DEVICE_PLUGIN)
     labels = namespace["metadata"]["labels"]
     assert labels["pod-security.kubernetes.io/enforce"] == "privileged"
@@ -44,21 +31,16 @@ def test_the_plugin_may_do_nothing_but_mount_the_kubelets_directory() -> None:
     none = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
     assert container["securityContext"] == none
     assert spec["automountServiceAccountToken"] is False
+    assert container["env"] == [{"name": "FAIL_ON_INIT_ERROR", "value": "true"}]
+    # Where a node may have no GPUs it waits.
+    (any_node,) = daemon(replace(POOL, labels={}))["containers"]
+    assert any_node["env"] == [{"name": "FAIL_ON_INIT_ERROR", "value": "false"}]
     (volume,) = spec["volumes"]
     assert volume["hostPath"]["path"] == "/var/lib/kubelet/device-plugins"
-
-
-def test_the_plugin_tries_again_where_a_node_has_gpus_and_waits_where_it_may_have_none() -> None:
-    (labelled,) = daemon()["containers"]
-    (any_node,) = daemon(replace(POOL, labels={}))["containers"]
-    assert labelled["env"] == [{"name": "FAIL_ON_INIT_ERROR", "value": "true"}]
-    assert any_node["env"] == [{"name": "FAIL_ON_INIT_ERROR", "value": "false"}]
 
 
 def test_a_pool_that_went_through_the_engine_is_the_same_for_who_looks_at_it() -> None:
     for pool in (POOL, GpuPool(per_node=8, min_nodes=0, device_plugin=False)):
         assert pool_of(json.loads(json.dumps(facts(pool)))) == pool
-
-
-def test_facts_have_no_empty_maps_which_would_show_as_a_change_each_time() -> None:
-    assert not [each for each in facts(GpuPool(per_node=1)).values() if each in ({}, None)]
+        # Empty ones would show as a change each time.
+        assert not [each for each in facts(pool).values() if each in ({}, None)]

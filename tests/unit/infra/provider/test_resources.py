@@ -1,7 +1,6 @@
 """A plugin as the engine meets it: another process that speaks gRPC."""
 
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -127,27 +126,23 @@ def secret(value: str) -> dict[str, str]:
     return {SECRET_MARK: SECRET, "value": value}
 
 
-def test_a_create_returns_inputs_and_outputs_with_its_secrets_marked(plugin: Plugin) -> None:
+def told(plugin: Plugin) -> list[tuple[str, bool, str]]:
+    return [(each.message, each.ephemeral, each.urn) for each in plugin.engine.told]
+
+
+def test_a_create_marks_its_secrets_and_tells_its_progress_on_its_own_row(plugin: Plugin) -> None:
     response = create(plugin, size=1, password=secret("hush"))
     assert response.id == "box-1"
     secrets = {"password": secret("hush"), "key": secret("k3y")}
     assert MessageToDict(response.properties) == {"size": 1, "address": "here", **secrets}
+    assert told(plugin) == [("at work", True, URN), ("done", False, URN)]
 
 
-def test_progress_stands_on_the_resources_own_row(plugin: Plugin) -> None:
-    create(plugin, size=1)
-    told = [(request.message, request.ephemeral, request.urn) for request in plugin.engine.told]
-    assert told == [("at work", True, URN), ("done", False, URN)]
-
-
-def test_a_preview_makes_nothing_and_leaves_outputs_unknown(plugin: Plugin) -> None:
-    response = create(plugin, preview=True, size=13)
-    assert plugin.engine.told == []
-    assert MessageToDict(response.properties) == {
-        "size": 13,
-        "address": UNKNOWN_MARK,
-        "key": secret(UNKNOWN_MARK),
-    }
+def test_a_preview_makes_nothing_may_speak_and_sees_no_secret(plugin: Plugin) -> None:
+    response = create(plugin, preview=True, size=13, label=secret("hush"))
+    assert told(plugin) == [("its label: SECRET", False, URN)]
+    unknown = {"address": UNKNOWN_MARK, "key": secret(UNKNOWN_MARK)}
+    assert MessageToDict(response.properties) == {"size": 13, "label": secret("hush"), **unknown}
 
 
 def test_a_refusal_returns_only_its_own_message(plugin: Plugin) -> None:
@@ -194,50 +189,20 @@ def test_a_diff_heeds_ignored_keys(plugin: Plugin, ignored: list[str], changed: 
     assert response.changes == (some if changed else none)
 
 
-def test_messages_of_repeated_diffs_are_printed_once(plugin: Plugin) -> None:
-    for urn in (URN, URN, f"{URN}-2"):
-        plugin.calls.Diff(diff(2, urn=urn))
-    told = [(told.message, told.urn) for told in plugin.engine.told]
-    assert told == [("it was 1", URN), ("it was 1", f"{URN}-2")]
-
-
-def test_a_refresh_does_not_say_what_an_update_would_do(plugin: Plugin) -> None:
+def test_messages_of_diffs_are_printed_once_and_not_by_a_refresh(plugin: Plugin) -> None:
+    """`up --refresh` comes to its own diff after that of the refresh."""
     plugin.calls.Read(provider_pb2.ReadRequest(id="box-1", urn=URN, inputs=struct(size=1)))
     plugin.calls.Diff(diff(2))
-    assert plugin.engine.told == []
-    # `up --refresh` comes to its own diff after that of the refresh.
-    plugin.calls.Diff(diff(2))
-    assert [told.message for told in plugin.engine.told] == ["it was 1"]
-
-
-def test_a_preview_can_speak_and_sees_no_secret(plugin: Plugin) -> None:
-    create(plugin, preview=True, size=1, label=secret("hush"))
-    assert [told.message for told in plugin.engine.told] == ["its label: SECRET"]
-
-
-def test_an_update_knows_what_was_before(plugin: Plugin) -> None:
-    old, new = struct(size=1), struct(size=2)
-    request = provider_pb2.UpdateRequest(urn=URN, id="box-1", olds=old, news=new)
-    response = plugin.calls.Update(request)
-    assert MessageToDict(response.properties)["address"] == "from 1 to 2"
-
-
-def test_what_is_gone_is_read_as_gone(plugin: Plugin) -> None:
-    there = plugin.calls.Read(provider_pb2.ReadRequest(id="box-1", urn=URN, inputs=struct(size=1)))
-    assert (there.id, MessageToDict(there.properties)["address"]) == ("box-1", "there")
-    request = provider_pb2.ReadRequest(id="gone", urn=URN, properties=struct(size=0))
-    assert plugin.calls.Read(request).id == ""
+    assert told(plugin) == []
+    for urn in (URN, URN, f"{URN}-2"):
+        plugin.calls.Diff(diff(2, urn=urn))
+    assert told(plugin) == [("it was 1", False, URN), ("it was 1", False, f"{URN}-2")]
 
 
 def test_it_ends_at_once_when_the_engine_is_gone(plugin: Plugin) -> None:
     create(plugin, size=1)
     plugin.server.stop(grace=None).wait()
     assert plugin.process.wait(_EXIT_LIMIT) == 1
-
-
-def test_it_ends_by_the_signal_of_an_engine_that_needs_it_no_more(plugin: Plugin) -> None:
-    plugin.process.send_signal(signal.SIGINT)
-    assert plugin.process.wait(_EXIT_LIMIT) == -signal.SIGINT
 
 
 def test_another_user_of_the_machine_is_refused(stranger: str) -> None:

@@ -1,0 +1,87 @@
+"""Which container engine holds the nodes of kind and minikube, and what set-up provides for it."""
+
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from clusters.cli_clusters import podman
+from clusters.cli_clusters.engine import Engine
+from clusters.kind import tool as kind
+from clusters.minikube import tool as minikube
+from images.build import kind_node
+from images.build.kind_node import KindNode, MinikubeNode
+
+
+@pytest.fixture
+def working(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The engines that work, of docker and podman; ours can be had and no registry answers."""
+    found: list[str] = []
+    down = "it does not work"
+    monkeypatch.setattr(Engine, "problem", lambda self: None if self.program in found else down)
+    known = {"docker", "podman"}
+    monkeypatch.setattr("shutil.which", lambda name, **_: name if name in known else None)
+    monkeypatch.setattr(podman, "is_provided", lambda: True)
+    monkeypatch.setattr(podman, "directory", lambda: Path("/ours"))
+    monkeypatch.setattr(kind_node, "raised", lambda *_: "no answer")
+    return found
+
+
+def test_kind_uses_the_engine_that_is_chosen_or_works_and_else_our_podman(
+    working: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = kind.engine()
+    assert ours is not None
+    assert ours.is_ours
+    assert ours.variables["KIND_EXPERIMENTAL_PROVIDER"] == "podman"
+    assert ours.variables["PATH"].startswith("/ours:")
+    working.append("podman")
+    assert kind.engine() == Engine("podman")
+    working.clear()
+    monkeypatch.setenv("KIND_EXPERIMENTAL_PROVIDER", "docker")
+    assert kind.engine() == Engine("docker")
+    assert kind.more_tools() == ()
+
+
+@pytest.mark.parametrize(
+    ("driver", "works", "expected"),
+    [
+        (None, "docker", ("docker", False)),
+        (None, None, ("podman", True)),
+        ("podman", None, ("podman", True)),
+        ("docker", None, ("docker", False)),  # its problem is reported
+        ("kvm2", "docker", None),
+    ],
+)
+def test_minikube_uses_a_podman_of_our_own_where_no_driver_works(
+    driver: str | None, works: str | None, expected: tuple[str, bool] | None, working: list[str]
+) -> None:
+    working += [works] if works else []
+    engine = minikube.MinikubeTool({"name": "team", "driver": driver})._engine
+    assert (engine and (engine.program, engine.is_ours)) == expected
+
+
+@pytest.mark.parametrize(("tool", "node"), [(kind, KindNode), (minikube, MinikubeNode)])
+@pytest.mark.parametrize(
+    ("works", "reachable", "built"),
+    [
+        (True, True, False),
+        (False, False, False),
+        # Otherwise a second set-up would forget what the cluster's nodes are made from.
+        (True, True, True),
+    ],
+)
+def test_set_up_provides_what_this_machine_lacks(
+    tool: ModuleType,
+    node: type[KindNode],
+    works: bool,
+    reachable: bool,
+    built: bool,
+    working: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    working += ["docker"] if works else []
+    monkeypatch.setattr(kind_node, "raised", lambda *_: None if reachable else "no answer")
+    monkeypatch.setattr(node, "is_provided", lambda: built)
+    needs_node = built or not reachable
+    assert tool.more_tools() == (*(() if works else podman.TOOLS), *(node.TOOLS * needs_node))

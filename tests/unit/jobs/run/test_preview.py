@@ -22,7 +22,7 @@ from jobs.run.preview import alters_result, describe, render, validate_admission
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.images.objects import Listener
 from tests.unit.jobs.run.test_lifecycle import INPUTS, SUBMISSION
-from tests.unit.jobs_declared import rendered, submitted
+from tests.unit.jobs_declared import pods, rendered, submitted
 from tests.unit.not_none import not_none
 
 JOBS = "/apis/kubeflow.org/v1/namespaces/slipway-jobs/pytorchjobs"
@@ -38,10 +38,6 @@ def asking(kubeconfig: object, **others: Any) -> dict[str, Any]:
     return {**copy.deepcopy(dict(INPUTS)), "kubeconfig": kubeconfig, **others}
 
 
-def test_a_cluster_that_is_not_there_yet_is_not_asked() -> None:
-    assert "its cluster does not exist yet" in validate_admission(asking(UNKNOWN))
-
-
 @pytest.mark.parametrize("status", [201, 409])
 def test_a_job_is_admitted_also_when_there_is_one_of_its_name(status: int, api: FakeApi) -> None:
     api.says("POST", JOBS, {"message": "already exists"}, status)
@@ -49,16 +45,11 @@ def test_a_job_is_admitted_also_when_there_is_one_of_its_name(status: int, api: 
     ((method, path, body),) = api.asked
     assert (method, path) == ("POST", f"{JOBS}?dryRun=All")
     assert body == yaml.safe_load(yaml.safe_dump(manifest(SUBMISSION)))
-
-
-def test_what_is_not_known_yet_is_asked_for_with_a_stand_in(api: FakeApi) -> None:
-    api.says("POST", JOBS, {}, 201)
     validate_admission(asking(api.kubeconfig, image=UNKNOWN))
-    sent = yaml.safe_dump(api.asked[0][2])
-    assert "image: not-known-yet" in sent
+    assert "image: not-known-yet" in yaml.safe_dump(api.asked[1][2])
 
 
-@pytest.mark.parametrize("status", [400, 403, 413, 422])
+@pytest.mark.parametrize("status", [400, 422])
 def test_a_refusal_is_raised_in_the_servers_words(status: int, api: FakeApi) -> None:
     api.says("POST", JOBS, {"message": "spec.x: Required value"}, status)
     with pytest.raises(RuntimeError, match=r"mnist-gloo would be refused: spec.x: Required value"):
@@ -66,35 +57,31 @@ def test_a_refusal_is_raised_in_the_servers_words(status: int, api: FakeApi) -> 
 
 
 @pytest.mark.parametrize("status", [404, 500])
-def test_failed_validation_is_reported_alone(status: int, api: FakeApi) -> None:
+def test_an_answer_that_is_no_refusal_is_reported_alone(status: int, api: FakeApi) -> None:
     api.says("POST", JOBS, {"message": "failed calling webhook"}, status)
     reason = "as the API server could not check it: failed calling webhook"
     assert validate_admission(asking(api.kubeconfig)) == f"not validated, {reason}"
 
 
-@pytest.mark.parametrize("kubeconfig", ["{}", None])
-def test_an_api_server_that_does_not_answer_is_no_refusal(kubeconfig: str | None) -> None:
-    if kubeconfig is None:
-        with served(FakeApi()) as gone:
-            kubeconfig = gone.kubeconfig
-    assert validate_admission(asking(kubeconfig)).startswith("not validated")
+def test_a_cluster_that_does_not_answer_or_is_not_there_yet_refuses_nothing() -> None:
+    with served(FakeApi()) as gone:
+        pass
+    for kubeconfig in ("{}", gone.kubeconfig):
+        assert validate_admission(asking(kubeconfig)).startswith("not validated")
+    assert "its cluster does not exist yet" in validate_admission(asking(UNKNOWN))
 
 
-def test_secrets_and_what_is_not_known_yet_are_shown_as_such() -> None:
-    unknown = rendered(CATALOG["mnist-gloo"], UNKNOWN)
-    master = unknown["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]
-    master["containers"][0]["env"] = [{"name": "TOKEN", "value": SECRET}]
-    shown = render(unknown)
-    assert "image: <known later>" in shown
-    assert "value: <secret>" in shown
-
-
-def test_what_is_shown_is_the_manifest_its_kind_and_name_first() -> None:
+def test_a_preview_shows_the_manifest_without_secrets() -> None:
     complete = rendered(CATALOG["mnist-gloo"])
     shown = render(complete)
     assert yaml.safe_load(shown) == yaml.safe_load(yaml.safe_dump(complete))
     first = "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata:\n  name: mnist"
     assert shown.startswith(first)
+    unknown = rendered(CATALOG["mnist-gloo"], UNKNOWN)
+    (container,) = pods(unknown)["Master"]["containers"]
+    container["env"] = [{"name": "TOKEN", "value": SECRET}]
+    assert "image: <known later>" in render(unknown)
+    assert "value: <secret>" in render(unknown)
 
 
 @pytest.mark.parametrize("result", ["Succeeded", "Failed"])
@@ -134,7 +121,6 @@ MNIST = CATALOG["mnist-gloo"]
 REQUIRING = TrainingJob(name="own", script="train.py", requirements="needs.txt")
 OWN = TrainingJob(name="own", image="example.org/mine:1", command=("train", "--lr", "0.1"))
 BUILT = TrainingJob(name="own", build=Build(context="examples/own"))
-WITH_GPU = replace(MNIST, gpus=1)
 RESUMED, IN_5_MINUTES = replace(MNIST, checkpoint=Checkpoint()), Checkpoint(every="5m")
 ALONE = replace(RESUMED, workers=1)
 SCRIPT = TrainingJob(name="own", script="train.py")
@@ -156,18 +142,14 @@ def said(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
 @pytest.mark.parametrize(
     ("job", "change", "words"),
     [
-        (MNIST, {"learning_rate": 0.02}, "trains again: learningRate 0.01 → 0.02"),
         (MNIST, {"goal": "accuracy=0.98"}, "trains again: goal unset → accuracy=0.98"),
         (MNIST, {"args": ("--x", "a b")}, 'trains again: args unset → ["--x", "a b"]'),
         (OWN, {"command": ("train", "--lr", "0.2")}, "trains again: command[2] 0.1 → 0.2"),
         (OWN, {"image": "example.org/mine:2"}, "image example.org/mine:1 → example.org/mine:2"),
         (OWN, {"env": {"A": "1"}}, "trains again: env unset → {"),
         (MNIST, {"workers": 1, "seed": 2}, "trains again: seed 1 → 2; workers 3 → 1"),
-        (MNIST, {"labels": {"team": "vision"}}, "; nothing is trained"),
         (MNIST, {"retries": 1}, "retries 0 → 1; nothing is trained"),
-        (WITH_GPU, {"min_gpu_utilization": 20}, "minGpuUtilization unset → 20; nothing is trained"),
         (RESUMED, {"checkpoint": IN_5_MINUTES}, 'every "600 s" → "300 s"; nothing is trained'),
-        (MNIST, {"priority_class": "high"}, "priorityClass unset → high; nothing is trained"),
     ],
 )
 def test_a_change_shows_both_values(job: TrainingJob, change: dict[str, Any], words: str) -> None:
@@ -178,11 +160,6 @@ def test_a_change_shows_both_values(job: TrainingJob, change: dict[str, Any], wo
 def test_only_the_fields_that_alter_the_result_are_why_it_trains_again() -> None:
     now = replace(MNIST, learning_rate=0.02, labels={"team": "vision"})
     assert said(inputs(MNIST), inputs(now)) == "trains again: learningRate 0.01 → 0.02"
-
-
-def test_another_torch_is_shown_beside_the_changed_image() -> None:
-    line = said(inputs(MNIST), {**inputs(replace(MNIST, torch="2.6")), "image": "trainer:2"})
-    assert line == "trains again: torch unset → 2.6; the trainer's image changed"
 
 
 @pytest.mark.parametrize(
@@ -198,7 +175,9 @@ def test_a_built_image_is_named_by_its_source(job: TrainingJob, image: object, w
     assert said(inputs(job), inputs(job, image)) == words
 
 
-def test_a_changed_script_is_named_by_its_path() -> None:
+def test_another_torch_or_script_is_named() -> None:
+    line = said(inputs(MNIST), {**inputs(replace(MNIST, torch="2.6")), "image": "trainer:2"})
+    assert line == "trains again: torch unset → 2.6; the trainer's image changed"
     line = said(inputs(SCRIPT), inputs(SCRIPT, content="2"))
     assert line == "trains again: script train.py changed"
 
@@ -223,15 +202,11 @@ def test_a_failure_is_why_it_trains_again(image: str) -> None:
     assert ("the trainer's image changed; " in line) == (image == "trainer:2")
 
 
-def test_many_changes_are_cut_short() -> None:
+def test_a_line_stays_short() -> None:
     now = replace(MNIST, workers=1, seed=2, epochs=3, momentum=0.5, batch_size=1, learning_rate=1.0)
     assert not_none(said(inputs(MNIST), inputs(now))).endswith("; and 1 more")
-
-
-def test_long_texts_that_look_the_same_are_only_called_changed() -> None:
-    now = replace(OWN, command=("train", "--lr", "x" * 99 + "2"))
-    before = replace(OWN, command=("train", "--lr", "x" * 99 + "1"))
-    assert said(inputs(before), inputs(now)) == "trains again: command[2] changed"
+    before, after = (replace(OWN, command=("train", "x" * 99 + last)) for last in "12")
+    assert said(inputs(before), inputs(after)) == "trains again: command[1] changed"
 
 
 @pytest.mark.parametrize(
@@ -241,12 +216,7 @@ def test_long_texts_that_look_the_same_are_only_called_changed() -> None:
         ("Failed", ALONE, "trainer:1", "3 → 1; the last run ended Failed: why; it"),
         ("Failed", replace(RESUMED, learning_rate=0.1), "trainer:1", "; it starts over"),
         ("Failed", RESUMED, UNKNOWN, "; it starts over"),
-        (
-            "Succeeded",
-            ALONE,
-            "trainer:1",
-            "; it starts over, unless an interrupted run left a check",
-        ),
+        ("Succeeded", ALONE, "trainer:1", "; it starts over, unless an interrupted run left a"),
     ],
 )
 def test_it_says_whether_a_job_with_checkpoints_resumes(

@@ -88,26 +88,24 @@ def test_gpus_on_a_cluster_without_any_are_refused_with_what_gives_it_some() -> 
     assert "this cluster has no nodes with GPUs; remove it, or add" in problem.text
 
 
-@pytest.mark.parametrize("path", ["/results/../tmp", "/results/a/../../resultsb", "//tmp"])
-def test_outputs_are_kept_only_where_their_path_really_leads(path: str) -> None:
-    volumes = {"results": {"size": "1Gi", "mountPath": "/results"}}
-    section = {"cifar-gloo": {"outputs": f"file://{path}", "volumes": volumes}}
-    found = [each.key for each in read(section, KEY, site({})).problems]
-    assert found == [f"{KEY}.cifar-gloo.outputs"]
-    section["cifar-gloo"]["outputs"] = "file:///results/../results/cifar"
-    assert read(section, KEY, site({})).problems == []
+def test_outputs_are_kept_only_where_their_path_really_leads() -> None:
+    def keys(path: str) -> list[str]:
+        volumes = {"results": {"size": "1Gi", "mountPath": "/results"}}
+        section = {"cifar-gloo": {"outputs": f"file://{path}", "volumes": volumes}}
+        return [each.key for each in read(section, KEY, site({})).problems]
+
+    for path in ("/results/../tmp", "/results/a/../../resultsb", "//tmp"):
+        assert keys(path) == [f"{KEY}.cifar-gloo.outputs"]
+    assert keys("/results/../results/cifar") == []
 
 
 @pytest.mark.parametrize(
     ("line", "meets"),
     [
         ("from torch.distributed.elastic.multiprocessing.errors import record", False),
-        ("import torch.distributed.elastic.multiprocessing.errors as errors", False),
         ("from torch.distributed.elastic.utils.data import ElasticDistributedSampler", False),
-        ("from torch.distributed.elastic.agent.server.api import WorkerSpec", True),
         ("from torch.distributed.elastic import rendezvous", True),
         ("from torch.distributed.launcher.api import elastic_launch", True),
-        ("from slipway_trainer import elastic", True),
         ('subprocess.run(["torchrun", "worker.py"])', True),
     ],
 )

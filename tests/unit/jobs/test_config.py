@@ -79,20 +79,11 @@ OWN: dict[str, Any] = {"image": "example.org/mine:1", "command": ["true"]}
 IMAGE = {"image": "example.org/mine:1"}
 WHOLE = "is not allowed; it must be a whole number from 0 to 999"
 DURATION = "a duration such as 90s, 90 min, 1h30m or 12 hours"
-OF_ITS_TYPE: dict[str, list[Any]] = {
-    "processesPerNode": [0],
-    "ttlSecondsAfterFinished": [5],
-    "minAccuracy": [1.5],
-    "goal": ["accuracy=2", "val_loss=0.0", "perplexity=3"],
-    "outputs": ["/results"],
-    "elastic": [3],
-    "epochs": [0],
-    "timeout": [0],
-    "learningRate": [0, float("inf")],
-    "cpu": ["0m", 0],
-    "memory": ["0Gi", 5],
-    "args": ["not a list"],
-}
+OUT_OF_RANGE: list[tuple[str, Any]] = [
+    *(("timeout", 0), ("cpu", "0m"), ("memory", "0Gi"), ("learningRate", float("inf"))),
+    *(("goal", "val_loss=0.0"), ("goal", "perplexity=3"), ("learningRate", 0)),
+]
+INPUTS = net(job="a", artifact="x")
 HIDES = {
     "/dev": "would hide /dev/shm",
     "/opt": "would hide /opt/script",
@@ -116,42 +107,18 @@ REFUSED: dict[str, list[tuple[Any, str, str]]] = {
         (token(key="token"), "env.TOKEN.secret", "is missing"),
         (token(secret="hub", key="t", config="a"), "env.TOKEN", "can't be used with"),
     ],
-    "a value is in its range and of its type": [
-        ({field: value}, field, "") for field, values in OF_ITS_TYPE.items() for value in values
-    ],
+    "a value is in its range": [({field: value}, field, "") for field, value in OUT_OF_RANGE],
     "workers are a whole number": [
         ({"workers": value}, "workers", f"{shown} {WHOLE}") for value, shown in NO_WORKERS
     ],
     "bounds judge something": [
-        ({"require": {"loss": {}}}, "require.loss", ""),
-        ({"require": {"loss": {"min": 2, "max": 1}}}, "require.loss.min", ""),
-        ({"require": {"loss": {"most": 1}}}, "require.loss.most", ""),
-        ({"require": {"loss": 1}}, "require.loss", ""),
-    ],
-    "what is not declared is an unknown key": [
-        ({key: "x"}, key, "no such key") for key in ("attempts", "name", "module")
-    ],
-    "an entry of the catalogue has its own program": [({"command": ["true"]}, "command", "")],
-    "a volume is of one kind at its own place": [
-        (volume(mountPath="/mnt"), "volumes.data", ""),
-        (volume(mountPath="/mnt", claim="a", size="1Gi"), "volumes.data", "has claim and size"),
-        (volume(mountPath="/mnt", size="1Gi", readOnly=True), "volumes.data.readOnly", ""),
-        (volume(mountPath="/mnt", claim="a", keep=True), "volumes.data.keep", ""),
-        (volume(mountPath="/", claim="a"), "volumes.data.mountPath", ""),
-        (volume(mountPath="/mnt", hostPath="here"), "volumes.data.hostPath", ""),
-        (volume(mountPath="/mnt", emptyDir=False), "volumes.data.emptyDir", ""),
-        (volume(claim="a"), "volumes.data.mountPath", ""),
+        ({"require": {"loss": {}}}, "require.loss", "requires `min`, `max` or both"),
+        ({"require": {"loss": {"min": 2, "max": 1}}}, "require.loss.min", "2 is more than `max`"),
     ],
     "a volume hides nothing that the pod needs": [
         *((volume(claim="a", mountPath=at), "volumes.data.mountPath", HIDES[at]) for at in HIDES),
-        *(
-            (
-                volume(claim="a", mountPath=at) | net(job="a", artifact="x"),
-                "volumes.data.mountPath",
-                "",
-            )
-            for at in ("/work/inputs", "/opt/inputs")
-        ),
+        (INPUTS | volume(claim="a", mountPath="/opt/inputs"), "volumes.data.mountPath", "volumes"),
+        (INPUTS | volume(claim="a", mountPath="/work/inputs"), "volumes.data.mountPath", "inputs"),
     ],
     "a fraction is in quotes, since its digits may have been lost": [
         ({"env": {"VERSION": 1.1}}, "env.VERSION", "in quotes")
@@ -171,7 +138,7 @@ REFUSED: dict[str, list[tuple[Any, str, str]]] = {
         ({"retryOn": ["ownFailure"]}, "retryOn", "requires `retries`"),
         ({"retryOn": ["bad"], "retries": 1}, "retryOn[0]", "one of lostNode, ownFailure"),
     ],
-    "a declaration is a map": [([], "", ""), ("text", "", ""), (3, "", "")],
+    "a declaration is a map": [([], "", "use a map"), ("text", "", "use a map")],
     "an input has a name and says whose file it is": [
         (net("my-net", job="a", artifact="x"), "inputs.my-net", "starting with a letter"),
         (net(job="a", artifact="/x"), "inputs.net.artifact", "SLIPWAY_OUTPUT_DIR"),
@@ -179,10 +146,6 @@ REFUSED: dict[str, list[tuple[Any, str, str]]] = {
         (net(job="A", artifact="x"), "inputs.net.job", "a DNS label"),
         (net(job="a"), "inputs.net.artifact", "is missing"),
         ({"inputs": {"net": "a"}}, "inputs.net", "a map with the keys job, artifact"),
-    ],
-    "what a job depends on is a list of names": [
-        ({"dependsOn": "a"}, "dependsOn", ""),
-        ({"dependsOn": ["a", "B"]}, "dependsOn[1]", ""),
     ],
     "a secret is not in a URL": [
         ({"checkpoint": {"url": "s3://me:pw@bucket/mine"}}, "checkpoint.url", "from a Secret"),
@@ -197,7 +160,6 @@ REFUSED: dict[str, list[tuple[Any, str, str]]] = {
         ({"onFailure": {"hold": 60}, "elastic": {}}, "onFailure", "can't be used with `elastic`"),
         ({"debug": 4}, "debug", "4 is not one of the job's ranks"),
         ({"debug": 0, "elastic": {}, "backend": "gloo"}, "debug", "can't be used with `elastic`"),
-        ({"drill": {"rank": 1, "step": 1}}, "drill.within", "is missing"),
         ({"drill": {**_DRILL, "step": 0}, "backoffLimit": 9}, "drill.step", "at least 1"),
         ({"drill": {**_DRILL, "rank": 4}, "backoffLimit": 9}, "drill.rank", "4 is not one of the"),
         ({"drill": _DRILL}, "drill", "a `backoffLimit` of more than its 4 replicas"),
@@ -220,14 +182,9 @@ REFUSED_OF: dict[str, list[tuple[str, Any, str, str]]] = {
         ("mine", {**OWN, "requirements": "a.txt"}, "requirements", "requires a `script`"),
         ("mine", {"build": {"context": "a"}, "requirements": "a"}, "requirements", "a `script`"),
     ],
-    "a wrong value alone is reported, not its consequences": [
-        ("mine", {"script": 5}, "script", "")
-    ],
+    "a wrong value is reported without its consequences": [("mine", {"script": 5}, "script", "")],
     "a name is a DNS label": [
         (name, OWN, "", "DNS label") for name in ("Mine", "1st", "my.job", "mine-", "a" * 41, "")
-    ],
-    "an entry that is misspelt suggests the right one": [
-        ("mnist-glo", {"epochs": 2}, "", 'did you mean "mnist-gloo"?')
     ],
     "a custom job has exactly one program": [
         ("mine", {**OWN, "script": "a.py"}, "image", ""),
@@ -237,7 +194,6 @@ REFUSED_OF: dict[str, list[tuple[str, Any, str, str]]] = {
         ("mine", {**IMAGE, "workingDir": "src"}, "workingDir", ""),
         ("mine", {**IMAGE, "keep": ["/tmp/a"]}, "keep[0]", ""),
         ("mine", {"build": {"context": "."}, "scriptEntry": "a.py"}, "scriptEntry", ""),
-        ("mine", {"build": {}}, "build.context", ""),
         ("mine", {}, "", ""),
         ("mine", {**OWN, "epochs": 2}, "epochs", ""),  # a field of the catalogue's programs
     ],
@@ -319,10 +275,19 @@ def test_each_problem_is_reported_by_its_own_key_with_what_is_allowed() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["slipway.dev/run", "a/b/c"])
-def test_invalid_and_reserved_labels_are_refused(name: str) -> None:
-    (key,) = problems("mnist-gloo", {"labels": {name: "x"}})
-    assert key.startswith("labels")
+def test_each_volume_is_of_one_kind_at_its_own_place() -> None:
+    volumes = {
+        "none": {},
+        "two": {"claim": "a", "size": "1Gi"},
+        "empty": {"size": "1Gi", "readOnly": True},
+        "foreign": {"claim": "a", "keep": True},
+    }
+    placed = {name: {"mountPath": f"/mnt/{name}", **each} for name, each in volumes.items()}
+    found = problems("mnist-gloo", {"volumes": placed})
+    keys = {"volumes.none", "volumes.two", "volumes.empty.readOnly", "volumes.foreign.keep"}
+    assert found.keys() == keys
+    assert "it must have exactly one of claim, size, emptyDir, hostPath" in found["volumes.none"]
+    assert "has claim and size" in found["volumes.two"]
 
 
 def test_all_problems_are_reported_together() -> None:
@@ -330,16 +295,28 @@ def test_all_problems_are_reported_together() -> None:
         "workers": -1, "epochs": "three", "batchSize": 1.5, "learningRate": -1, "batchsize": 3,
         "cpu": True, "memory": "12", "backend": "hccl", "restartPolicy": "Sometimes",
         "env": {"RANK": "1", "a b": "c", "TOKEN": {"secret": "hub", "kye": "x"}},
-        "master": {"cpu": 0, "memroy": "1Gi"},
-        "volumes": {"data": {"mountPath": "data"}, "tmp": {"mountPath": "/a", "size": 5}},
-        "tolerations": [{"operator": "exists"}], "command": ["true"],
+        "labels": {"slipway.dev/run": "x"}, "annotations": {"a/b/c": "x"},
+        "master": {"cpu": 0, "memroy": "1Gi"}, "attempts": 1, "name": "x", "module": "mnist",
+        "volumes": {
+            "data": {"mountPath": "data"}, "tmp": {"mountPath": "/a", "size": 5},
+            "host": {"mountPath": "/b", "hostPath": "here"}, "off": {"emptyDir": False},
+            "root": {"mountPath": "/", "claim": "a"},
+        },
+        "processesPerNode": 0, "ttlSecondsAfterFinished": 5, "minAccuracy": 1.5, "elastic": 3,
+        "outputs": "/results", "args": "not a list", "require": {"loss": {"most": 1}, "f1": 1},
+        "tolerations": [{"operator": "exists"}], "command": ["true"], "dependsOn": ["a", "B"],
     }  # fmt: skip
     found = problems("mnist-gloo", wrong)
     assert found.keys() == {
         "workers", "epochs", "batchSize", "learningRate", "batchsize", "cpu", "memory",
         "backend", "restartPolicy", "env.RANK", "env.a b", "env.TOKEN.kye", "env.TOKEN.key",
-        "master.cpu", "master.memroy", "volumes.data.mountPath", "volumes.tmp",
-        "volumes.tmp.size", "tolerations[0].operator", "command",
+        'labels["slipway.dev/run"]', "annotations.a/b/c",
+        "master.cpu", "master.memroy", "attempts", "name", "module",
+        "volumes.data.mountPath", "volumes.tmp", "volumes.tmp.size", "volumes.host.hostPath",
+        "volumes.off.emptyDir", "volumes.off.mountPath", "volumes.root.mountPath",
+        "processesPerNode", "ttlSecondsAfterFinished", "minAccuracy", "elastic", "outputs",
+        "args", "require.loss.most", "require.f1",
+        "tolerations[0].operator", "command", "dependsOn[1]",
     }  # fmt: skip
     assert 'did you mean "batchSize"?' in found["batchsize"]
     assert 'did you mean "memory"?' in found["master.memroy"]

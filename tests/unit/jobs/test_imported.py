@@ -276,11 +276,7 @@ def test_a_job_that_runs_torchrun_gets_its_world_from_the_operator() -> None:
     ("text", "processes", "left"),
     [
         ("torchrun --nnodes 2 --nproc-per-node 4 train.py", 4, "torchrun train.py"),
-        (
-            "exec torchrun --master_addr=$M \\\n --node-rank $R -v x.py",
-            1,
-            "exec torchrun \\ -v x.py",
-        ),
+        ("torchrun --master_addr=$M \\\n --node-rank $R -v x.py", 1, "torchrun \\ -v x.py"),
         ('torchrun --rdzv_id "a b" --nproc_per_node=auto x.py', 1, "torchrun x.py"),
     ],
 )

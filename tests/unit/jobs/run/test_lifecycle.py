@@ -1,6 +1,5 @@
 """When a run is trained again, changed in place, or left alone."""
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,13 +54,9 @@ def diff(inputs: Mapping[str, Any], result: Mapping[str, Any] = SUCCEEDED) -> di
 
 
 def changed(path: str, value: object) -> dict[str, Any]:
-    inputs: dict[str, Any] = copy.deepcopy(dict(INPUTS))
-    *parents, last = path.split("/")
-    place: Any = inputs
-    for parent in parents:
-        place = place[parent]
-    place[last] = value
-    return inputs
+    """Return INPUTS with another value at a path of one or two keys."""
+    first, *rest = path.split("/")
+    return {**INPUTS, first: {**INPUTS[first], rest[0]: value} if rest else value}
 
 
 @pytest.mark.parametrize(
@@ -115,11 +110,9 @@ COST: dict[str, Any] = {"fewest": 1, "nodes": 2.0, "hourly": 1.8, "currency": "U
 def test_a_change_that_trains_again_says_what_that_costs() -> None:
     hook = {"url": "https://hidden", "on": ["failed"], "stack": "of mine"}
     assert diff({**INPUTS, "cost": COST, "hook": hook}) == {}, "neither is a change of the run"
-    row = Row()
-    state = {**INPUTS, "result": {**SUCCEEDED, "duration_seconds": 600.4}}
-    PyTorchJobHandler().diff(state, {**changed("job/timeout", 60), "cost": COST}, row)
-    again = {**changed("job/workers", 2), "cost": COST}
-    PyTorchJobHandler().diff(state, again, row)
+    row, state = Row(), {**INPUTS, "result": {**SUCCEEDED, "duration_seconds": 600.4}}
+    for path, value in (("job/timeout", 60), ("job/workers", 2)):
+        PyTorchJobHandler().diff(state, {**changed(path, value), "cost": COST}, row)
     in_place, trains = row.said
     assert "costs" not in in_place
     told = "; costs USD 0.30 to 1.50 (2 nodes at 1.8 an hour), if it takes 600 s again"
@@ -163,17 +156,16 @@ def test_a_run_that_takes_the_place_of_another_knows_the_last_success_by_the_sta
 def test_the_log_of_a_run_is_searched_by_metrics_that_come_after_it() -> None:
     """And nothing is trained."""
     made([line(1, "epoch 1: acc=0.5 f1=0.25")], job="mine", run_id="mine-1")
-    before = {**INPUTS, "result": {"state": "Succeeded", "run_id": "mine-1", "duration_seconds": 1}}
-    now = changed("job/metrics", {"accuracy": "acc=([0-9.]+)"})
-    assert set(diff(now).values()) == {False}
-    found = PyTorchJobHandler().update(before, now, Quiet())["result"]
-    assert found["accuracy"] == 0.5
-    other = changed("job/metrics", {"accuracy": "f1=([0-9.]+)"})
-    again = PyTorchJobHandler().update({**now, "result": found}, other, Quiet())["result"]
-    assert again["accuracy"] == 0.25
-    labelled = {**other, "job": {**other["job"], "labels": {"team": "vision"}}}
-    kept = PyTorchJobHandler().update({**other, "result": found}, labelled, Quiet())
-    assert kept == {"result": found}, "what did not change is not looked for again"
+    state = {**INPUTS, "result": {"state": "Succeeded", "run_id": "mine-1", "duration_seconds": 1}}
+    for pattern, accuracy in (("acc=([0-9.]+)", 0.5), ("f1=([0-9.]+)", 0.25)):
+        now = changed("job/metrics", {"accuracy": pattern})
+        assert set(diff(now).values()) == {False}
+        found = PyTorchJobHandler().update(state, now, Quiet())
+        assert found["result"]["accuracy"] == accuracy
+        state = {**now, **found}
+    labelled = {**state, "job": {**state["job"], "labels": {"team": "vision"}}}
+    kept = PyTorchJobHandler().update(state, labelled, Quiet())
+    assert kept == {"result": state["result"]}, "what did not change is not looked for again"
 
 
 def test_a_renamed_job_takes_its_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

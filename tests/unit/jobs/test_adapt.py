@@ -27,18 +27,14 @@ def pod(job: TrainingJob) -> Any:
     return pods(rendered(job))["Worker"]
 
 
-def test_the_catalogues_nccl_jobs_go_to_the_pool_and_tolerate_its_taints() -> None:
-    for name in ("mnist-nccl", "cifar-nccl"):
-        found = pod(on_gpu_nodes(CATALOG[name], POOL))
-        assert found["nodeSelector"] == {"pool": "gpu"}
-        assert found["tolerations"] == [
-            {"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"},
-            {"key": SPOT.key, "operator": "Equal", "value": "spot", "effect": "NoSchedule"},
-        ]
-
-
-def test_nccl_and_gloo_get_the_pools_interface_and_a_timeout_dumps_its_trace() -> None:
-    told = variables(pod(on_gpu_nodes(NCCL, POOL)))
+def test_nccl_jobs_go_to_the_pool_and_get_its_interface_and_a_timeout_dumps_its_trace() -> None:
+    found = pod(on_gpu_nodes(NCCL, POOL))
+    assert found["nodeSelector"] == {"pool": "gpu"}
+    assert found["tolerations"] == [
+        {"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"},
+        {"key": SPOT.key, "operator": "Equal", "value": "spot", "effect": "NoSchedule"},
+    ]
+    told = variables(found)
     assert (told["NCCL_SOCKET_IFNAME"], told["GLOO_SOCKET_IFNAME"]) == ("=eth0", "eth0")
     assert told["TORCH_NCCL_ASYNC_ERROR_HANDLING"] == "3"
     assert told["TORCH_NCCL_DUMP_ON_TIMEOUT"] == "1"

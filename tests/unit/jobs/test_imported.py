@@ -19,15 +19,20 @@ from jobs.config import declare
 from jobs.imported import imported
 from jobs.model.job import TrainingJob, declaration
 from jobs.model.manifest import manifest
-from jobs.model.parts import Elastic, Limits, SecretKey, Toleration, Volume
 from jobs.model.submission import Submission
 from scripts.cli.from_yaml import as_yaml, documents
 from tests.unit.anything import VALUES
 from tests.unit.docs.test_jobs import jobs_in
+from tests.unit.jobs_declared import jobs
 
 IMAGE = "registry.example/team/train:1.4"
 _FEW = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 _RUN_BY = ("Master", "Worker")
+_SAME = (
+    *("workers", "elastic", "processes_per_node", "cpu", "memory", "ephemeral_storage", "gpus"),
+    *("limits", "shared_memory", "node_selector", "tolerations", "pull_policy", "pull_secrets"),
+    *("ttl_seconds_after_finished", "priority_class", "labels", "annotations"),
+)
 
 
 def container(document: Any, role: str) -> Any:
@@ -128,67 +133,37 @@ def test_the_gloo_demo_arrives_equal_at_the_api_server_and_is_printed_on_the_pag
     assert imported(named_as_a_demo)[0] == "mnist-gloo-imported"
 
 
-_words = st.lists(
-    st.sampled_from(["a", "$", "$(", "RANK)", "é", "😀", "'", '"', "\n", ": ", "1", "e", ".", "-"]),
-    max_size=6,
-).map("".join) | st.sampled_from(
-    ["$(RANK)", "$(OTHER)", "$$", "2026-01-01", "00123", "123e45", "yes", "n", "~"]
+_WORDS = st.sampled_from(
+    ["$(RANK)", "$(OTHER)", "$$", "$(", "2026-01-01", "00123", "123e45", "yes", "~", "'\"\n: é😀"]
 )
-_lists = st.lists(_words, min_size=1, max_size=3).map(tuple)
-_names = st.from_regex(r"[a-z][a-z0-9]{0,10}", fullmatch=True)
-_amounts = st.sampled_from(["512Mi", "2Gi", "3G"])
-_cores = st.sampled_from(["400m", "2", "0.5"])
-_labels = st.dictionaries(
-    st.from_regex(r"[a-z]{1,5}\.example/[a-z]{1,5}", fullmatch=True), _names, max_size=2
-)
-_kinds = st.sampled_from([{"claim": "images", "read_only": True}, {"empty_dir": "1Gi"}])
-_values = _words.filter(lambda text: "$(" not in text)
-_fields: dict[str, st.SearchStrategy[Any]] = {
-    "command": _lists,
-    "args": _lists,
-    "working_dir": st.just("/srv/app"),
-    "cpu": _cores,
-    "memory": _amounts,
-    "ephemeral_storage": _amounts,
-    "gpus": st.integers(1, 8),
-    "limits": st.builds(Limits, cpu=st.none() | _cores),
-    "shared_memory": st.sampled_from(["128Mi", "300Mi"]),
-    "node_selector": _labels,
-    "tolerations": st.just((Toleration(key="example.org/gpu", operator="Exists"),)),
-    "volumes": st.dictionaries(_names.map("v-{}".format), _kinds, max_size=3).map(
-        lambda kinds: {n: Volume(mount_path=f"/mnt/{n}", **kind) for n, kind in kinds.items()}
-    ),
-    "pull_policy": st.sampled_from(["IfNotPresent", "Always", "Never"]),
-    "pull_secrets": st.just(("registry", "other")),
-    "restart_policy": st.sampled_from(["OnFailure", "Never"]),
-    "backoff_limit": st.integers(2, 9),
-    "ttl_seconds_after_finished": st.integers(60, 3600),
-    "clean_pod_policy": st.sampled_from(["None", "Running", "All"]),
-    "priority_class": st.just("high"),
-    "queue": st.just("research"),
-    "labels": _labels,
-    "annotations": _labels,
-    "env": st.dictionaries(
-        st.from_regex(r"[A-Z_]{1,8}X", fullmatch=True),
-        _values | st.just(SecretKey(secret="hub", key="token")),
-        max_size=3,
-    ),
-}
-_others = st.fixed_dictionaries({}, optional=_fields)
+"""Words that YAML or Kubernetes may read as something else."""
 
 
 @st.composite
-def jobs(draw: st.DrawFn) -> TrainingJob:
+def importable(draw: st.DrawFn) -> TrainingJob:
     """Return a job of fields that another kind's YAML has, too."""
-    workers = draw(st.integers(0, 9))
-    scale: dict[str, Any] = {"workers": workers, "processes_per_node": draw(st.integers(1, 8))}
-    if workers and draw(st.booleans()):
-        scale["elastic"] = Elastic(min_replicas=draw(st.integers(1, workers)), max_restarts=3)
-    return TrainingJob(name=draw(_names), image=IMAGE, **scale, **draw(_others))
+    job = draw(jobs)
+    words = st.lists(_WORDS, min_size=1, max_size=3).map(tuple)
+    plain = {name: text for name, text in job.env.items() if "$(" not in str(text)}
+    volumes = {name: each for name, each in job.volumes.items() if each.claim or each.empty_dir}
+    return TrainingJob(
+        name=job.name,
+        image=IMAGE,
+        command=draw(st.none() | words),
+        args=draw(words) if draw(st.booleans()) else (),
+        working_dir=draw(st.none() | st.just("/srv/app")),
+        env=plain | ({"WORD_X": draw(_WORDS.filter(lambda word: "$(" not in word))}),
+        volumes=volumes,
+        restart_policy=draw(st.sampled_from(["OnFailure", "Never"])),
+        backoff_limit=draw(st.integers(2, 9)),
+        clean_pod_policy=draw(st.sampled_from(["None", "Running", "All"])),
+        queue=draw(st.none() | st.just("research")),
+        **{name: getattr(job, name) for name in _SAME},
+    )
 
 
 @_FEW
-@given(jobs())
+@given(importable())
 def test_a_job_that_was_submitted_can_be_imported_again(job: TrainingJob) -> None:
     # The object's own limit is later, for runs that nobody waits for.
     found = replace(job_of(rendered(job)), timeout=job.timeout)

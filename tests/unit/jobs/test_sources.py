@@ -58,11 +58,7 @@ def test_a_file_is_mounted_under_its_own_name(tmp_path: Path) -> None:
     path = write(tmp_path, {"train.py": "print(1)\n"}) / "train.py"
     found = script(Path("/nowhere"), str(path))
     assert (found.entry, unpacked(found)) == ("train.py", {"train.py": b"print(1)\n"})
-    config_map = found.config_map("jobs")
-    assert config_map["immutable"] is True
-    metadata = config_map["metadata"]
-    assert (metadata["namespace"], metadata["name"]) == ("jobs", found.name)
-    assert "binaryData" not in config_map
+    assert "binaryData" not in found.config_map("jobs")
 
 
 def test_a_folder_is_mounted_as_it_is_without_caches_and_hidden_files(tmp_path: Path) -> None:

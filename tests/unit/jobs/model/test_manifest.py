@@ -232,12 +232,11 @@ def test_a_single_process_is_local_rank_0_and_torchrun_numbers_several() -> None
 
 
 def test_outputs_are_copied_out_and_a_stop_leaves_time_for_it() -> None:
-    job = mnist(outputs="abfs://container/folder")
-    assert environment(job)["SLIPWAY_OUTPUTS"] == "abfs://container/folder"
-    assert environment(job)["SLIPWAY_OUTPUT_DIR"] == "/work/outputs"
-    assert "SLIPWAY_OUTPUTS" not in environment(mnist())
+    outputs, plain = (mnist(outputs=each) for each in ("abfs://container/folder", None))
+    assert environment(outputs)["SLIPWAY_OUTPUTS"] == "abfs://container/folder"
+    assert "SLIPWAY_OUTPUTS" not in environment(plain)
     period = "terminationGracePeriodSeconds"
-    assert pod(job)[period] > pod(mnist())[period]
+    assert pod(outputs)[period] > pod(plain)[period]
 
 
 def test_a_value_from_a_secret_is_never_in_the_manifest() -> None:
@@ -282,19 +281,6 @@ def test_a_rank_has_as_many_threads_as_whole_cores(cpu: str, processes: int, thr
     ):
         assert environment(job)["OMP_NUM_THREADS"] == options(job)["--threads"] == threads
         assert environment(replace(job, env={"OMP_NUM_THREADS": "7"}))["OMP_NUM_THREADS"] == "7"
-
-
-def test_labels_are_on_the_job_and_its_pods_but_that_of_a_queue() -> None:
-    job = mnist(labels={"team": "vision"}, annotations={"example.org/note": "x"})
-    found = rendered(job)
-    for metadata in (found["metadata"], replicas(job)["Worker"]["template"]["metadata"]):
-        assert metadata["labels"]["team"] == "vision"
-        assert metadata["labels"]["slipway.dev/job"] == "mine"
-        assert metadata["annotations"]["example.org/note"] == "x"
-    assert "annotations" not in rendered(mnist())["metadata"]
-    with_queue = rendered(replace(job, queue="research"))
-    assert with_queue["metadata"]["labels"].pop("kueue.x-k8s.io/queue-name") == "research"
-    assert with_queue == found, "on pods as well, Kueue would count each of them besides"
 
 
 def test_a_size_is_a_claim_that_is_kept_unless_its_volume_says_otherwise() -> None:

@@ -83,6 +83,7 @@ OUT_OF_RANGE: list[tuple[str, Any]] = [
     *(("timeout", 0), ("cpu", "0m"), ("memory", "0Gi"), ("learningRate", float("inf"))),
     *(("goal", "val_loss=0.0"), ("goal", "perplexity=3"), ("learningRate", 0)),
 ]
+EXIT_CODE = {"restartPolicy": "ExitCode"}
 INPUTS = net(job="a", artifact="x")
 HIDES = {
     "/dev": "would hide /dev/shm",
@@ -162,15 +163,10 @@ REFUSED: dict[str, list[tuple[Any, str, str]]] = {
         ({"debug": 0, "elastic": {}, "backend": "gloo"}, "debug", "can't be used with `elastic`"),
         ({"drill": {**_DRILL, "step": 0}, "backoffLimit": 9}, "drill.step", "at least 1"),
         ({"drill": {**_DRILL, "rank": 4}, "backoffLimit": 9}, "drill.rank", "4 is not one of the"),
-        ({"drill": _DRILL}, "drill", "a `backoffLimit` of more than its 4 replicas"),
-        ({"drill": _DRILL, "backoffLimit": 4}, "drill", "requires a job that can recover"),
+        ({"drill": _DRILL, "backoffLimit": 4}, "drill", "`backoffLimit` of more than its 4 repl"),
         ({"drill": _DRILL, "retries": 1}, "drill", "`retryOn: [ownFailure]`"),
         ({"drill": _DRILL, "backoffLimit": 9, "restartPolicy": "Never"}, "drill", "can recover"),
-        (
-            {"drill": _DRILL, "elastic": {}, "restartPolicy": "ExitCode"},
-            "restartPolicy",
-            "would kill it, too; use OnFailure",
-        ),
+        ({"drill": _DRILL, "elastic": {}, **EXIT_CODE}, "restartPolicy", "too; use OnFailure"),
         ({"minGpuUtilization": 20}, "minGpuUtilization", "set `gpus`, or `backend: nccl`"),
         ({"minGpuUtilization": 0, "gpus": 1}, "minGpuUtilization", "from 1 to 100"),
         ({"minGpuUtilization": 101, "gpus": 1}, "minGpuUtilization", "from 1 to 100"),
@@ -224,26 +220,27 @@ def test_what_breaks_a_rule_is_one_problem_of_its_key(
 
 
 @pytest.mark.parametrize(
-    ("name", "declared"),
+    "declared",
     [
-        ("mnist-gloo", {"debug": 3, "onFailure": {"hold": "30m"}}),
-        ("mnist-gloo", {"drill": _DRILL, "backoffLimit": 9}),
-        ("mnist-gloo", {"drill": _DRILL, "elastic": {}}),
-        (
-            "mnist-gloo",
-            {"drill": _DRILL, "retries": 1, "retryOn": ["ownFailure"], "restartPolicy": "Never"},
-        ),
-        ("mnist-gloo", {"minGpuUtilization": 20, "backend": "nccl"}),
-        ("mnist-gloo", {"minGpuUtilization": "20", "master": {"gpus": 1}}),
-        ("mnist-gloo", {"outputs": "abfs://container@account.dfs.core.example/folder"}),
-        ("mnist-gloo", {"env": {"HOME": "/work", "OMP_NUM_THREADS": 3}}),
-        *(("mnist-gloo", volume(claim="a", mountPath=place)) for place in FREE),
-        ("mine", {**OWN, **volume(claim="a", mountPath="/data")}),
-        *(("mine", {**OWN, "image": f"registry.example:5000/team/train{tag}"}) for tag in TAGS),
+        {"debug": 3, "onFailure": {"hold": "30m"}},
+        {"drill": _DRILL, "backoffLimit": 9},
+        {"drill": _DRILL, "elastic": {}},
+        {"drill": _DRILL, "retries": 1, "retryOn": ["ownFailure"], "restartPolicy": "Never"},
+        {"minGpuUtilization": 20, "backend": "nccl"},
+        {"minGpuUtilization": "20", "master": {"gpus": 1}},
+        {"outputs": "abfs://container@account.dfs.core.example/folder"},
+        {"env": {"HOME": "/work", "OMP_NUM_THREADS": 3}},
+        *(volume(claim="a", mountPath=place) for place in FREE),
     ],
 )
-def test_what_does_go_together_is_taken(name: str, declared: dict[str, Any]) -> None:
-    job(name, declared)
+def test_fields_that_go_together_are_accepted(declared: dict[str, Any]) -> None:
+    job("mnist-gloo", declared)
+
+
+def test_an_image_of_ones_own_may_have_any_tag_or_digest_and_use_the_place_of_data() -> None:
+    for tag in TAGS:
+        job("mine", {**OWN, "image": f"registry.example:5000/team/train{tag}"})
+    job("mine", {**OWN, **volume(claim="a", mountPath="/data")})
 
 
 def test_each_problem_is_reported_by_its_own_key_with_what_is_allowed() -> None:

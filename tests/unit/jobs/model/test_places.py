@@ -74,36 +74,37 @@ def test_it_has_the_volume_where_the_url_leads_and_time_to_copy() -> None:
     assert "slipway-kept" not in str(store["Master"]["volumes"])
 
 
-def test_every_pod_knows_what_to_keep_for_which_nothing_is_trained_again() -> None:
-    own = submission(VOLUME_URL, keep=("*.pt", "runs/$(HOME)/**"))
-    for pod in pods(own).values():
-        assert variables(pod)["SLIPWAY_KEEP"] == '["*.pt", "runs/$$(HOME)/**"]'
-    assert own.digest() == submission(VOLUME_URL).digest()
+_DRILL = Drill(rank=1, step=100, within=60)
 
 
-def test_every_pod_knows_how_long_to_stay_and_which_rank_to_debug() -> None:
-    plain, debugged = submission(command=LAUNCHED), submission(command=LAUNCHED, debug=1)
-    held = submission(command=LAUNCHED, debug=1, on_failure=OnFailure(hold=90))
-    for pod in pods(held).values():
-        assert variables(pod)["SLIPWAY_HOLD"] == "90"
-        assert variables(pod)["SLIPWAY_DEBUG"] == "1"
-    assert held.digest() == debugged.digest(), "nothing is trained again to hold a pod"
-    assert debugged.digest() != plain.digest(), "who debugs it may change what it does"
-    assert checkpoint_key(held) == checkpoint_key(plain)
+@pytest.mark.parametrize(
+    ("fields", "name", "value"),
+    [
+        ({"keep": ("*.pt", "runs/$(HOME)/**")}, "KEEP", '["*.pt", "runs/$$(HOME)/**"]'),
+        ({"outputs_every": 60}, "OUTPUTS_EVERY", "60"),
+        ({"on_failure": OnFailure(hold=90)}, "HOLD", "90"),
+        ({"debug": 1}, "DEBUG", "1"),
+        ({"drill": _DRILL, "backoff_limit": 9}, "DRILL", "1 100"),
+    ],
+)
+def test_every_pod_knows_what_to_keep_hold_debug_and_drill(
+    fields: dict[str, Any], name: str, value: str
+) -> None:
+    declared = submission(VOLUME_URL, command=LAUNCHED, **fields)
+    for pod in pods(declared).values():
+        assert variables(pod)[f"SLIPWAY_{name}"] == value
+    assert checkpoint_key(declared) == checkpoint_key(submission(command=LAUNCHED))
 
 
-def test_every_pod_knows_the_drill_and_prints_what_its_rank_is_searched_for() -> None:
-    drill = Drill(rank=1, step=100, within=60)
+def test_every_pod_prints_what_a_drill_searches_for_and_the_gate_judges_how_long_it_took() -> None:
     plain = submission(command=LAUNCHED, metrics={"step": r"step (\d+)"}, backoff_limit=9)
-    drilled = replace(plain, job=replace(plain.job, drill=drill))
-    for pod in pods(drilled).values():
-        assert variables(pod)["SLIPWAY_DRILL"] == "1 100"
-        assert "SLIPWAY_METRICS" in variables(pod)
+    drilled, longer = (
+        replace(plain, job=replace(plain.job, drill=each))
+        for each in (_DRILL, replace(_DRILL, within=90))
+    )
+    assert all("SLIPWAY_METRICS" in variables(pod) for pod in pods(drilled).values())
     assert "SLIPWAY_METRICS" not in variables(pods(plain)["Worker"])
-    assert drilled.digest() != plain.digest()
-    longer = replace(drilled, job=replace(drilled.job, drill=replace(drill, within=90)))
-    assert longer.digest() == drilled.digest(), "the gate alone judges how long it took"
-    assert checkpoint_key(drilled) == checkpoint_key(plain)
+    assert longer.digest() == drilled.digest()
 
 
 def test_a_pod_that_was_held_is_not_started_again_nor_removed_before() -> None:
@@ -138,8 +139,6 @@ def test_what_is_looked_for_in_the_output_is_known_to_rank_0_as_it_stands_in_the
     assert json.loads(value.replace("$$", "$")) == metrics
     elastic = pods(submission(metrics=metrics, workers=3, elastic=Elastic(min_replicas=2)))
     assert variables(elastic["Worker"])["SLIPWAY_METRICS"] == value
-    assert manifest(submission(metrics={})) == manifest(submission())
-    assert submission(metrics=metrics).digest() == submission().digest()
 
 
 SAVED = replace(CATALOG["mnist-gloo"], checkpoint=Checkpoint(every="500 steps"))
@@ -204,13 +203,6 @@ def test_two_stacks_at_one_url_have_folders_of_their_own_with_keys_of_the_same_n
         assert found["URL_BEFORE"] == before, "found by a job that resumes"
     for own in (VOLUME_URL, "abfs://kept@account/slipway"):
         assert saved(SAVED, own, stack="slipway/dev") == saved(SAVED, own), "it is the stack's own"
-
-
-def test_how_often_files_are_copied_is_no_part_of_what_is_trained() -> None:
-    often = submission(outputs_every=60)
-    assert often.digest() == submission().digest()
-    for pod in pods(often).values():
-        assert variables(pod)["SLIPWAY_OUTPUTS_EVERY"] == "60"
 
 
 @pytest.mark.parametrize(

@@ -112,40 +112,30 @@ def test_nothing_in_a_files_name_is_taken_for_a_variable() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "expected"),
+    ("outputs", "expected"),
     [
-        ({}, other("train-results", "/results")),
-        ({"outputs": "file:///results/deep/er"}, other("train-results", "/results")),
-        ({"outputs": "file:///results/inner/x"}, other("team", "/results/inner")),
-        ({"outputs": "file:///elsewhere"}, None),
+        ("file:///results/deep/er", other("train-results", "/results")),
+        ("file:///results/inner/x", other("team", "/results/inner")),
+        ("file:///elsewhere", None),
+        (None, other("slipway-kept", "/opt/kept")),
     ],
 )
-def test_an_inputs_volume_is_mounted(fields: dict[str, Any], expected: Any) -> None:
+def test_an_inputs_volume_is_the_one_that_its_job_wrote_to(outputs: str, expected: Any) -> None:
     volumes = {
         "results": Volume(size="1Gi", mount_path="/results"),
         "inner": Volume(claim="team", mount_path="/results/inner"),
         "gone": Volume(empty_dir=True, mount_path="/results/gone"),
     }
-    others = {"train": training(**{"outputs": "file:///results", "volumes": volumes, **fields})}
+    others = {"train": training(outputs=outputs, volumes=volumes)}
     found = other_volumes(job(), others, has_volume=True)
     assert found == ({} if expected is None else {"model": expected})
-
-
-def test_a_job_without_outputs_has_left_its_files_on_the_stacks_volume_where_there_is_one() -> None:
-    others = {"train": training()}
-    kept = {"model": other("slipway-kept", "/opt/kept")}
-    assert other_volumes(job(), others, has_volume=True) == kept
-    assert other_volumes(job(), others, has_volume=False) == {}
-    pod, *_ = pods(job(), input_volumes=kept, place=VOLUME_URL)
-    assert str(pod["volumes"]).count("slipway-kept") == 2, "one volume, by its name and claim"
-    mount = {"name": "slipway-kept", "mountPath": "/opt/inputs/model", "readOnly": True}
-    assert mount in fetching(pod)["volumeMounts"]
+    assert other_volumes(job(), {"train": training()}, has_volume=False) == {}
 
 
 def test_the_volume_of_an_input_is_mounted_read_only_in_the_fetching_container() -> None:
+    results = {"results": Volume(size="1Gi", mount_path="/results")}
     borrowed = {"model": other("train-results", "/results")}
-    own = {"results": Volume(size="1Gi", mount_path="/results")}
-    for pod in pods(job(volumes=own), input_volumes=borrowed):
+    for pod in pods(job(volumes=results), input_volumes=borrowed):
         (volume,) = (each for each in pod["volumes"] if each["name"].startswith("lent-"))
         assert volume["persistentVolumeClaim"] == {"claimName": "train-results"}
         mount = {"name": volume["name"], "mountPath": "/opt/inputs/model", "readOnly": True}
@@ -157,15 +147,27 @@ def test_the_volume_of_an_input_is_mounted_read_only_in_the_fetching_container()
         assert len(places) == len(set(places))
 
 
-def test_a_claim_is_one_volume_of_the_pod_however_many_inputs_lie_in_it() -> None:
+@pytest.mark.parametrize(
+    ("claim", "volumes", "place", "lent"),
+    [
+        ("team", {}, None, 1),
+        ("team", {"mine": Volume(claim="team", mount_path="/mnt/a")}, None, 0),
+        ("slipway-kept", {}, VOLUME_URL, 0),
+    ],
+    ids=["of another job", "of the job, too", "of the stack"],
+)
+def test_a_claim_is_one_volume_of_the_pod_however_many_inputs_lie_in_it(
+    claim: str, volumes: dict[str, Volume], place: str | None, lent: int
+) -> None:
     taken = {name: JobInput(job="train", artifact="nets/net.pt") for name in ("model", "again")}
-    borrowed = dict.fromkeys(taken, other("team", "/results"))
-    for volumes, count in (({}, 1), ({"mine": Volume(claim="team", mount_path="/mnt/a")}, 0)):
-        pod, *_ = pods(job(inputs=taken, volumes=volumes), input_volumes=borrowed)
-        assert len([each for each in pod["volumes"] if each["name"].startswith("lent-")]) == count
-        mounts = fetching(pod)["volumeMounts"]
-        assert {each["name"] for each in mounts} <= {each["name"] for each in pod["volumes"]}
-        assert len([each for each in mounts if each["mountPath"].startswith("/opt/inputs/")]) == 2
+    given = {"input_volumes": dict.fromkeys(taken, other(claim, "/results")), "place": place}
+    pod, *_ = pods(job(inputs=taken, volumes=volumes), **given)
+    names = [each["name"] for each in pod["volumes"]]
+    assert len([name for name in names if name.startswith("lent-")]) == lent
+    assert str(pod["volumes"]).count(f"'claimName': '{claim}'") == 1
+    mounts = fetching(pod)["volumeMounts"]
+    assert {each["name"] for each in mounts} <= set(names)
+    assert len([each for each in mounts if each["mountPath"].startswith("/opt/inputs/")]) == 2
 
 
 def test_in_a_preview_an_input_may_not_be_known_yet() -> None:

@@ -122,34 +122,29 @@ def test_a_run_counts_the_processes_that_the_job_asks_for(job: TrainingJob) -> N
 
 @few
 @given(jobs)
-def test_pod_security_restricted_admits_the_pods(job: TrainingJob) -> None:
+def test_pod_security_restricted_admits_the_pods_which_may_write_to_their_volumes(
+    job: TrainingJob,
+) -> None:
     # https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted
-    volumes = {"configMap", "emptyDir", "persistentVolumeClaim"}
-    for role in replicas(job):
-        found = pod(job, role)
+    kinds = {"configMap", "emptyDir", "persistentVolumeClaim"}
+    for found in pods(rendered(job)).values():
         assert found["automountServiceAccountToken"] is False
         assert found["securityContext"]["runAsNonRoot"] is True
         assert found["securityContext"]["runAsUser"] > 0
         assert found["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-        assert all(len(each.keys() & volumes) == 1 and len(each) == 2 for each in found["volumes"])
+        assert all(len(each.keys() & kinds) == 1 and len(each) == 2 for each in found["volumes"])
         assert not {"hostNetwork", "hostPID", "hostIPC"} & found.keys()
         for each in [*found["containers"], *found.get("initContainers", [])]:
             assert each["securityContext"]["allowPrivilegeEscalation"] is False
             assert each["securityContext"]["capabilities"] == {"drop": ["ALL"]}
             assert "hostPort" not in str(each)
-
-
-@few
-@given(jobs)
-def test_a_read_only_container_may_write_to_its_volumes(job: TrainingJob) -> None:
-    for role in replicas(job):
-        assert container(job, role)["securityContext"]["readOnlyRootFilesystem"] is True
-        mounts = container(job, role)["volumeMounts"]
-        places = [each["mountPath"] for each in mounts]
+        (program,) = found["containers"]
+        assert program["securityContext"]["readOnlyRootFilesystem"] is True
+        places = [each["mountPath"] for each in program["volumeMounts"]]
         assert {"/tmp", "/dev/shm", "/work"} <= set(places)
         assert len(set(places)) == len(places)
-        volumes = [each["name"] for each in pod(job, role)["volumes"]]
-        assert sorted(volumes) == sorted(each["name"] for each in mounts)
+        volumes = [each["name"] for each in found["volumes"]]
+        assert sorted(volumes) == sorted(each["name"] for each in program["volumeMounts"])
         assert len(set(volumes)) == len(volumes)
 
 

@@ -71,6 +71,11 @@ def net(name: str = "net", **declared: Any) -> dict[str, Any]:
     return {"inputs": {name: declared}}
 
 
+def data(**declared: Any) -> dict[str, Any]:
+    images = {"claim": "team", "mountPath": "/mnt/images", "readOnly": True}
+    return {"data": declared, "volumes": {"images": images}}
+
+
 def token(**declared: str) -> dict[str, Any]:
     return {"env": {"TOKEN": declared}}
 
@@ -94,7 +99,8 @@ HIDES = {
     "/mnt/../work": "without a colon, `.` or `..` elements",
 }
 FREE = ("/work/data", "/data/cifar10", "/opt/own", "/work/inputs")
-TAGS = ("", ":1.4", f"@sha256:{'0' * 64}", f":1@sha256:{'a' * 64}")
+SHA = "a" * 64
+TAGS = ("", ":1.4", f"@sha256:{SHA}", f":1@sha256:{SHA}")
 NO_DURATIONS = ("", "0m", "five", "1.5h", -1, "1m1h")
 NO_WORKERS = ((1000, 1000), (2.5, 2.5), ("two", '"two"'), (True, "true"))
 NO_THREADS = ("0", "1.5", "", {"secret": "a", "key": "b"})
@@ -148,7 +154,16 @@ REFUSED: dict[str, list[tuple[Any, str, str]]] = {
         (net(job="a"), "inputs.net.artifact", "is missing"),
         ({"inputs": {"net": "a"}}, "inputs.net", "a map with the keys job, artifact"),
     ],
+    "data are fetched with their sum or are in a volume": [
+        (data(), "data", "requires a `url` and `sha256`, or a `volume`"),
+        (data(url="https://there/x"), "data.sha256", "is missing"),
+        (data(url="https://there/x", sha256="12"), "data.sha256", '"12" is not allowed'),
+        (data(volume="images", sha256=SHA), "data.sha256", "requires a `url`"),
+        (data(volume="imges"), "data.volume", 'did you mean "images"?'),
+        (data(url="https://there/x", sha256=SHA, volume="images"), "data.volume", "is read-only"),
+    ],
     "a secret is not in a URL": [
+        (data(url="https://me:pw@there/x", sha256=SHA), "data.url", "contains a password"),
         ({"checkpoint": {"url": "s3://me:pw@bucket/mine"}}, "checkpoint.url", "from a Secret"),
         ({"outputs": "abfs://user:pw@there/x"}, "outputs", "contains a password"),
         ({"env": {"HTTPS_PROXY": "http://me:pw@proxy:3128"}}, "env.HTTPS_PROXY", "{config: proxy}"),

@@ -7,7 +7,6 @@ import pytest
 from pydantic import ValidationError
 
 from core.handler import UNKNOWN
-from jobs.config import declare
 from jobs.model.inputs import input_artifacts, other_volumes
 from jobs.model.job import TrainingJob
 from jobs.model.parts import Build, Data, JobInput, SecretKey, Volume
@@ -214,27 +213,6 @@ def test_a_volume_of_the_job_may_keep_data_or_have_them() -> None:
     assert variables(there)["SLIPWAY_DATA_DIR"] == "/mnt/shared"
     assert "initContainers" not in there
     assert "slipway-data" not in str([fetched, there])
-
-
-@pytest.mark.parametrize(
-    ("data", "key", "text"),
-    [
-        ({}, "data", "requires a `url` and `sha256`, or a `volume`"),
-        ({"url": URL.url}, "data.sha256", "is missing"),
-        ({"url": URL.url, "sha256": "12"}, "data.sha256", '"12" is not allowed'),
-        ({"volume": "images", "sha256": SHA}, "data.sha256", "requires a `url`"),
-        ({"volume": "imges"}, "data.volume", 'did you mean "images"?'),
-        ({"url": URL.url, "sha256": SHA, "volume": "images"}, "data.volume", "is read-only"),
-        ({"url": "https://a:b@example.org/x", "sha256": SHA}, "data.url", "contains a password"),
-    ],
-)
-def test_problems_of_data_are_reported_with_their_key(data: Any, key: str, text: str) -> None:
-    images = {"claim": "team", "mountPath": "/mnt/images", "readOnly": True}
-    problems = declare("mnist-gloo", {"data": data, "volumes": {"images": images}}, "jobs.mine")
-    assert isinstance(problems, list)
-    (problem,) = problems
-    assert problem.key == f"jobs.mine.{key}"
-    assert text in problem.text
 
 
 @pytest.mark.parametrize(("name", "place"), [("slipway-data", "/mnt/x"), ("mine", "/opt/data")])

@@ -133,6 +133,7 @@ def room(cpu: str = "2", memory: int = 6, gpus: int = 0, nodes: int = 1) -> Capa
         ({"cpu": "1"}, room("2"), True),
         ({"cpu": "1"}, room("1.99"), False),
         ({"cpu": "1500m"}, room("2", nodes=1), False),
+        ({"cpu": "3"}, room("2", nodes=9), False),
         ({"memory": "3Gi"}, room(memory=6), True),
         ({"memory": "3500Mi"}, room(memory=6), False),
         ({"backend": "nccl"}, room(gpus=1), False),

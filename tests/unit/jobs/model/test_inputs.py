@@ -116,10 +116,13 @@ def test_nothing_in_a_files_name_is_taken_for_a_variable() -> None:
         ("file:///results/deep/er", other("train-results", "/results")),
         ("file:///results/inner/x", other("team", "/results/inner")),
         ("file:///elsewhere", None),
+        ("abfs://results/mine", None),
         (None, other("slipway-kept", "/opt/kept")),
     ],
 )
-def test_an_inputs_volume_is_the_one_that_its_job_wrote_to(outputs: str, expected: Any) -> None:
+def test_an_inputs_volume_is_the_one_that_its_job_wrote_to(
+    outputs: str | None, expected: Any
+) -> None:
     volumes = {
         "results": Volume(size="1Gi", mount_path="/results"),
         "inner": Volume(claim="team", mount_path="/results/inner"),

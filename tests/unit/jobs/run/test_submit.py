@@ -292,14 +292,20 @@ def test_a_pod_whose_node_is_lost_is_given_up_and_the_others_are_waited_for() ->
     assert api.forgotten == ["lost"]
 
 
-def test_at_the_end_an_unreachable_cluster_or_a_refusal_stops_down_with_the_reason(
+def test_at_the_end_every_job_is_stopped_unless_the_cluster_refuses_or_does_not_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    row = Quiet()
+    row, stopped = Quiet(), list[str]()
+    monkeypatch.setattr("jobs.run.submit.remove", lambda job, _: stopped.append(job.name))
     with served(FakeApi()) as api:
         stop_all(api.kubeconfig, "slipway-jobs", row)  # 404: there is not even the kind
         api.says("GET", JOBS, {"items": []})
         stop_all(api.kubeconfig, "slipway-jobs", row)
+        assert (stopped, row.said) == ([], [])
+        api.says("GET", JOBS, {"items": [{"metadata": {"name": name}} for name in ("b", "a")]})
+        stop_all(api.kubeconfig, "slipway-jobs", row)
+        assert sorted(stopped) == ["a", "b"]
+        assert row.said == ["stopping what an interrupted run left behind: a, b"]
         api.says("GET", JOBS, {"kind": "Status", "message": "jobs is forbidden"}, status=403)
         with pytest.raises(RuntimeError, match="slipway-jobs: jobs is forbidden"):
             stop_all(api.kubeconfig, "slipway-jobs", row)
@@ -307,4 +313,3 @@ def test_at_the_end_an_unreachable_cluster_or_a_refusal_stops_down_with_the_reas
         stop_all(api.kubeconfig, "slipway-jobs", row)
     monkeypatch.setenv("PULUMI_K8S_DELETE_UNREACHABLE", "true")
     stop_all(api.kubeconfig, "slipway-jobs", row)
-    assert row.said == []

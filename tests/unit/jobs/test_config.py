@@ -288,7 +288,7 @@ def test_each_problem_is_reported_by_its_own_key_with_what_is_allowed() -> None:
 
 
 def test_each_volume_is_of_one_kind_at_its_own_place() -> None:
-    volumes = {
+    volumes: dict[str, dict[str, Any]] = {
         "none": {},
         "two": {"claim": "a", "size": "1Gi"},
         "empty": {"size": "1Gi", "readOnly": True},

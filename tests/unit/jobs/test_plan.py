@@ -120,11 +120,8 @@ def test_a_job_that_did_not_run_has_a_reason(
     assert not_run(jobs, dict(zip("abc", states, strict=True)), gates) == expected
 
 
-GIB = 2**30
-
-
 def room(cpu: str = "2", memory: int = 6, gpus: int = 0, nodes: int = 1) -> Capacity:
-    return Capacity(Decimal(cpu), memory * GIB, gpus, nodes)
+    return Capacity(Decimal(cpu), memory * 2**30, gpus, nodes)
 
 
 @pytest.mark.parametrize(

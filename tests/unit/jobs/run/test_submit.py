@@ -265,31 +265,19 @@ def test_a_jobs_age_is_by_the_api_servers_clock_which_may_be_another() -> None:
         assert JobApi.connect(api.kubeconfig, "slipway-jobs", "mine").age(job) == 90
 
 
-class OnLostNode(Cluster):
-    """A deleted job with a pod on each of two nodes, of which one can't tell that it has ended."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.forgotten: list[str] = []
-        for name in ("well", "lost"):
-            metadata = {"name": name, "deletionTimestamp": clock(0)}
-            self.left[name] = {"metadata": metadata, "spec": {"nodeName": name}}
-
-    def delete(self) -> None: ...
-
-    def nodes(self) -> list[dict[str, Any]]:
-        return [node("well")]
-
-    def delete_pod(self, name: str, *, at_once: bool = False) -> None:
-        assert at_once
-        self.forgotten.append(name)
-        self.left.clear()  # the other one ends by itself
-
-
 def test_a_pod_whose_node_is_lost_is_given_up_and_the_others_are_waited_for() -> None:
-    api = OnLostNode()
-    remove(cast("JobApi", api), Quiet())
-    assert api.forgotten == ["lost"]
+    left = [
+        {"metadata": {"name": name, "deletionTimestamp": clock(0)}, "spec": {"nodeName": name}}
+        for name in ("well", "lost")
+    ]
+    api = MagicMock(spec=JobApi)
+    api.namespace, api.name = "slipway-jobs", "mine"
+    api.get.return_value = None
+    api.nodes.return_value = [node("well")]
+    api.pods.side_effect = lambda: [*left]
+    api.delete_pod.side_effect = lambda *_, **__: left.clear()  # the other one ends by itself
+    remove(api, Quiet())
+    api.delete_pod.assert_called_once_with("lost", at_once=True)
 
 
 def test_at_the_end_every_job_is_stopped_unless_the_cluster_refuses_or_does_not_answer(

@@ -174,7 +174,7 @@ DOCUMENT = CHECKOUT / "docs/results.md"
 _OF_A_RANK = {
     *("rank", "world_size", "samples_seen", "total_samples_seen", "duration_seconds", "tracking")
 }
-"""What a rank's message has besides, of which the job's is a sum, the first or another figure."""
+"""Fields of a rank's message that a job's result has as a sum, the first or another figure."""
 _NAME = re.compile(r"`(\w+)`")
 
 

@@ -105,7 +105,7 @@ NO_DURATIONS = ("", "0m", "five", "1.5h", -1, "1m1h")
 NO_WORKERS = ((1000, 1000), (2.5, 2.5), ("two", '"two"'), (True, "true"))
 NO_THREADS = ("0", "1.5", "", {"secret": "a", "key": "b"})
 OPERATORS = ("LOCAL_RANK", "LOCAL_WORLD_SIZE", "WORLD_SIZE", "SLIPWAY_JOB")
-# What is wrong with a declaration, its key and words of the problem, by the rule.
+# Declarations that break a rule, with the key and words of the problem, by the rule.
 REFUSED: dict[str, list[tuple[Any, str, str]]] = {
     "a time limit is seconds or a duration": [
         ({"timeout": written}, "timeout", DURATION) for written in NO_DURATIONS

@@ -1,4 +1,4 @@
-"""What jobs need of each other and of their cluster, and in which order they start."""
+"""Jobs start in an order that their dependencies and the room in their cluster allow."""
 
 from decimal import Decimal
 from random import Random

@@ -1,4 +1,4 @@
-"""What a gate lets pass, and by how much a run missed it."""
+"""A gate passes a run or says by how much it missed a limit."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""When a run is trained again, changed in place, or left alone."""
+"""A run is trained again, changed in place, or left alone."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Quiet(Row):
 
 @pytest.fixture(autouse=True)
 def ledger(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
-    """What a waiter in the cluster has written of the run: there is none."""
+    """The ledger of a run without a waiter in the cluster."""
     made = MagicMock()
     made.read_values.return_value = None
     monkeypatch.setattr(lifecycle, "_api", lambda _: made)

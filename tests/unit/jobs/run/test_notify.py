@@ -1,4 +1,4 @@
-"""What a webhook gets of a run's end, how often, and what becomes of one that is down."""
+"""A webhook is notified of a run's end, again if it is down, and never ends a run."""
 
 import threading
 import time

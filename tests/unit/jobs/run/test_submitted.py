@@ -1,7 +1,6 @@
-"""What a preview shows, what the API server judges and what is submitted are one object.
+"""A preview shows, and the API server judges, the object that is submitted.
 
-And what another value of a field does to it is what the field's type says, but for what a user or
-Kueue has set of a live job.
+A field's type says whether another value of it trains again; runs of older versions keep theirs.
 """
 
 import json

@@ -8,14 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from clusters.nodes import Capacity
-from core.fields import cores
 from core.handler import SECRET, UNKNOWN, Change, compare
 from jobs.config import CATALOG
 from jobs.model.job import TrainingJob
 from jobs.model.parts import Build, Checkpoint
 from jobs.model.volumes import Script
-from jobs.plan import Schedule, described, shares
 from jobs.run.lifecycle import PyTorchJobHandler
 from jobs.run.preview import alters_result, describe, render, validate_admission
 from tests.unit.fake_api import FakeApi, served
@@ -94,21 +91,6 @@ def test_a_success_is_not_given_up_for_a_refused_run(status: int, api: FakeApi) 
     with pytest.raises(RuntimeError, match=refusal):
         handler.preview(succeeded, new, new, row)
     assert handler.diff(succeeded, state, row) == []
-
-
-def test_the_needs_of_all_jobs_stand_against_what_the_cluster_has() -> None:
-    capacity = Capacity(cpu=cores("1900m"), memory=4 * 2**30, gpus=0, nodes=1)
-    both = [CATALOG["mnist-gloo"], CATALOG["cifar-gloo"]]
-    assert Schedule(both, capacity).text() == (
-        "the stack's 2 jobs need 6 pods with 3.2 cores, 5 GiB in total; the cluster has "
-        "1 node with 1.9 cores, 4 GiB for jobs; the jobs to train run in this order: mnist-gloo; "
-        "then cifar-gloo"
-    )
-    needed = described(shares(CATALOG["mnist-nccl"]))
-    assert needed == "2 pods with 4 cores, 2 GiB, 2 x nvidia.com/gpu in total"
-    alone = "the cluster has 1 node with 1.9 cores, 4 GiB for jobs"
-    assert Schedule(both[:1], capacity).text() == alone
-    assert Schedule(both[:1], None).text() == ""
 
 
 MNIST = CATALOG["mnist-gloo"]

@@ -16,7 +16,6 @@ SPOT = Taint("kubernetes.azure.com/scalesetpriority", "spot")
 POOL = GpuPool(
     per_node=4, min_nodes=0, max_nodes=8, labels={"pool": "gpu"}, taints=(Taint("sku", "gpu"), SPOT)
 )
-STEADY = GpuPool(per_node=4, min_nodes=2, max_nodes=2)
 NCCL = CATALOG["mnist-nccl"]
 
 
@@ -28,59 +27,46 @@ def pod(job: TrainingJob) -> Any:
     return pods(rendered(job))["Worker"]
 
 
-@pytest.mark.parametrize("name", ["mnist-nccl", "cifar-nccl"])
-def test_the_catalogues_nccl_jobs_go_to_the_pool_and_tolerate_its_taints(name: str) -> None:
-    found = pod(on_gpu_nodes(CATALOG[name], POOL))
+def test_nccl_jobs_go_to_the_pool_and_get_its_interface_and_a_timeout_dumps_its_trace() -> None:
+    found = pod(on_gpu_nodes(NCCL, POOL))
     assert found["nodeSelector"] == {"pool": "gpu"}
     assert found["tolerations"] == [
         {"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"},
         {"key": SPOT.key, "operator": "Equal", "value": "spot", "effect": "NoSchedule"},
     ]
-    (container,) = found["containers"]
-    assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"
-
-
-def test_nccl_and_gloo_get_the_pools_interface_in_their_syntax() -> None:
-    told = variables(pod(on_gpu_nodes(NCCL, POOL)))
-    assert told["NCCL_SOCKET_IFNAME"] == "=eth0"
-    assert told["GLOO_SOCKET_IFNAME"] == "eth0"
-
-
-def test_without_a_known_interface_nccl_and_gloo_choose_themselves() -> None:
-    told = variables(pod(on_gpu_nodes(NCCL, GpuPool(per_node=1, interface=None))))
-    assert not {"NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"} & told.keys()
-    assert told["NCCL_DEBUG"] == "WARN"
-
-
-def test_a_collective_timeout_ends_the_process_and_dumps_its_trace() -> None:
-    told = variables(pod(on_gpu_nodes(NCCL, POOL)))
+    told = variables(found)
+    assert (told["NCCL_SOCKET_IFNAME"], told["GLOO_SOCKET_IFNAME"]) == ("=eth0", "eth0")
     assert told["TORCH_NCCL_ASYNC_ERROR_HANDLING"] == "3"
     assert told["TORCH_NCCL_DUMP_ON_TIMEOUT"] == "1"
     assert int(told["TORCH_NCCL_TRACE_BUFFER_SIZE"]) > 0
     assert told["TORCH_NCCL_DEBUG_INFO_TEMP_FILE"].startswith("/work/outputs/")
+    told = variables(pod(on_gpu_nodes(NCCL, GpuPool(per_node=1, interface=None))))
+    assert not {"NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"} & told.keys(), "they choose themselves"
+    assert told["NCCL_DEBUG"] == "WARN"
 
 
 def test_what_a_job_says_itself_stays() -> None:
-    every = Toleration(operator="Exists")
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "node_selector": {"pool": "mine"},
-        "tolerations": (every,),
+        "tolerations": (Toleration(operator="Exists"),),
         "start_timeout": 40,
+        "args": ("--epochs", "1"),  # a program of its own knows no others
     }
-    told = on_gpu_nodes(own(env={"NCCL_DEBUG": "INFO"}, **said), POOL)
-    assert told.env["NCCL_DEBUG"] == "INFO"
-    assert told.env["NCCL_SOCKET_IFNAME"] == "=eth0"
-    assert {name: getattr(told, name) for name in said} == said
+    told = on_gpu_nodes(own(env={"NCCL_DEBUG": "INFO"}, **fields), POOL)
+    assert (told.env["NCCL_DEBUG"], told.env["NCCL_SOCKET_IFNAME"]) == ("INFO", "=eth0")
+    assert {name: getattr(told, name) for name in fields} == fields
+    demo = TrainingJob(name="mine", module="mnist", gpus=1, args=("--timeout=2",))
+    assert on_gpu_nodes(demo, POOL).args == demo.args
+    assert on_gpu_nodes(own(timeout=900), POOL).start_timeout == 900, "no longer than it may take"
+    assert on_gpu_nodes(own(timeout=100), POOL).start_timeout == own().start_timeout
 
 
 @pytest.mark.parametrize(
     ("fields", "covers"),
     [
-        ({"value": "cpu"}, False),
         ({"value": "gpu", "effect": "NoExecute"}, False),
         ({"operator": "Exists", "effect": "NoExecute", "toleration_seconds": 5}, False),
         ({"value": "gpu"}, True),
-        ({"operator": "Exists"}, True),
         ({"operator": "Exists", "effect": "NoSchedule"}, True),
     ],
 )
@@ -96,12 +82,10 @@ def test_a_toleration_replaces_a_taints_if_it_covers_it(fields: Any, covers: boo
     ("pool", "seconds", "args"),
     [
         (POOL, GROWN_SECONDS, ("--timeout", "30")),
-        (GpuPool(per_node=1, min_nodes=1, max_nodes=2), GROWN_SECONDS, ("--timeout", "30")),
-        (STEADY, NCCL.start_timeout, ()),
-        (GpuPool(per_node=1), NCCL.start_timeout, ()),
+        (GpuPool(per_node=4, min_nodes=2, max_nodes=2), NCCL.start_timeout, ()),
         (replace(POOL, fallback=True), FALLBACK_SECONDS, ("--timeout", "45")),
     ],
-    ids=["grows from none", "grows from one", "steady", "of one node", "other nodes take over"],
+    ids=["grows", "steady", "other nodes take over"],
 )
 def test_a_job_waits_longer_where_nodes_have_to_be_made_first(
     pool: GpuPool, seconds: int, args: tuple[str, ...]
@@ -109,18 +93,6 @@ def test_a_job_waits_longer_where_nodes_have_to_be_made_first(
     """A rank that runs must not give up others whose node is still being made."""
     told = on_gpu_nodes(NCCL, pool)
     assert (told.start_timeout, told.args) == (seconds, args)
-
-
-def test_a_job_never_waits_longer_for_its_start_than_it_may_take_in_all() -> None:
-    assert on_gpu_nodes(own(timeout=900), POOL).start_timeout == 900
-    assert on_gpu_nodes(own(timeout=100), POOL).start_timeout == own().start_timeout
-
-
-def test_own_arguments_stay_as_they_are() -> None:
-    """A custom program knows no others, and a job may say itself how long its ranks wait."""
-    job = TrainingJob(name="mine", module="mnist", gpus=1, args=("--timeout=2",))
-    for each in (own(args=("--epochs", "1")), job):
-        assert on_gpu_nodes(each, POOL).args == each.args
 
 
 def test_a_job_without_gpus_and_a_cluster_without_them_change_nothing() -> None:

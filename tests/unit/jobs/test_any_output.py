@@ -1,6 +1,11 @@
-"""Nothing that a program prints or leaves breaks a wait, a result, a record or a report."""
+"""A result is one form everywhere, and nothing that a program prints or leaves breaks it.
+
+Nor does it break a wait, a record or a report.
+"""
 
 import json
+import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from core.paths import CHECKOUT
 from infra.provider.engine import plain_map, wrap_map
 from jobs.api.follower import Container
 from jobs.api.lines import Line
@@ -20,7 +26,7 @@ from jobs.records import archive
 from jobs.records.archive import COMPLETE, Run, entries
 from jobs.records.history import History, epochs
 from jobs.records.recording import Recording
-from jobs.result import End, RunResult, explain
+from jobs.result import End, FailureDetails, RunResult, TrainingReport, explain
 from scripts.cli.runs import results
 from scripts.cli.runs.log_lines import Printer, print_runs
 from scripts.cli.runs.report import page
@@ -60,15 +66,10 @@ def test_any_line_is_a_line_of_a_runs_log(lines: list[str]) -> None:
         progress.see(each)
     # gRPC, and so the engine, takes UTF-8 alone.
     str(progress).encode()
-
-
-@pytest.mark.parametrize(
-    "event", ['{"event": {"type": "push"}}', '{"event": ["a"]}', "[" * 3000], ids=range(3)
-)
-def test_json_that_is_no_event_is_the_last_line_of_its_row(event: str) -> None:
-    progress = Progress(1)
-    progress.see(event)
-    assert str(progress).startswith("last line: " + event[:20])
+    for event in ('{"event": {"type": "push"}}', "[" * 3000):
+        progress = Progress(1)
+        progress.see(event)
+        assert str(progress).startswith("last line: " + event[:20]), "JSON that is no event"
 
 
 def ended_with(message: str, code: int = 0) -> RunResult:
@@ -96,6 +97,8 @@ def test_any_message_leaves_a_result_that_a_state_can_hold(message: str, code: i
 def test_a_result_of_any_state_is_read(value: Any, more: dict[str, Any]) -> None:
     known = RunResult.from_map({"state": "Failed", "accuracy": value, **more})
     json.dumps(known.as_map(), allow_nan=False)
+    of_another_version = {"state": "Succeeded", "reason": "", "of_the_future": value}
+    assert RunResult.from_map(of_another_version) == RunResult(state="Succeeded")
 
 
 def test_what_a_result_cannot_hold_is_left_out_and_named() -> None:
@@ -165,3 +168,44 @@ def test_an_unreadable_run_ends_no_command(spoil: Any, capsys: pytest.CaptureFix
     assert "epoch" in page("dev", [found])
     results.print_results("dev", {"mine": found["outcome"]}, {}, "mine", "text")
     assert [each for each in warned if "The run continues" not in each] == []
+
+
+DOCUMENT = CHECKOUT / "docs/results.md"
+_OF_A_RANK = {
+    *("rank", "world_size", "samples_seen", "total_samples_seen", "duration_seconds", "tracking")
+}
+"""Fields of a rank's message that a job's result has as a sum, the first or another figure."""
+_NAME = re.compile(r"`(\w+)`")
+
+
+def names(of: type) -> set[str]:
+    return {each.name for each in fields(of)}
+
+
+def section(title: str) -> str:
+    return DOCUMENT.read_text().split(f"## {title}\n")[1].split("\n## ")[0]
+
+
+def listed(title: str) -> set[str]:
+    """Return the names in the first column of a section's table."""
+    rows = [line for line in section(title).splitlines() if line.startswith("| `")]
+    return {name for row in rows for name in _NAME.findall(row.split("|")[1])}
+
+
+def test_the_documentation_lists_each_field_of_a_result_and_no_other() -> None:
+    assert listed("A job's result") == names(RunResult) - {"failure"}
+    told = set(_NAME.findall(section("A job's result")))
+    assert names(FailureDetails) - told <= {"stacks", "followers"}
+    assert listed("How a result travels") == names(TrainingReport) | _OF_A_RANK
+
+
+@pytest.mark.parametrize(
+    ("known", "line"),
+    [
+        ({"state": "TimedOut", "reason": "too late"}, "TimedOut: too late"),
+        ({"duration_seconds": 9, "accuracy": 0.98}, "Succeeded in 9 s, accuracy 0.98"),
+        ({"duration_seconds": 9, "resumed_step": 500}, "Succeeded in 9 s, resumed from step 500"),
+    ],
+)
+def test_a_result_in_one_line(known: dict[str, Any], line: str) -> None:
+    assert str(RunResult(**{"state": "Succeeded", **known})) == line

@@ -19,15 +19,20 @@ from jobs.config import declare
 from jobs.imported import imported
 from jobs.model.job import TrainingJob, declaration
 from jobs.model.manifest import manifest
-from jobs.model.parts import Elastic, Limits, SecretKey, Toleration, Volume
 from jobs.model.submission import Submission
 from scripts.cli.from_yaml import as_yaml, documents
 from tests.unit.anything import VALUES
 from tests.unit.docs.test_jobs import jobs_in
+from tests.unit.jobs_declared import jobs
 
 IMAGE = "registry.example/team/train:1.4"
 _FEW = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 _RUN_BY = ("Master", "Worker")
+_SAME = (
+    *("workers", "elastic", "processes_per_node", "cpu", "memory", "ephemeral_storage", "gpus"),
+    *("limits", "shared_memory", "node_selector", "tolerations", "pull_policy", "pull_secrets"),
+    *("ttl_seconds_after_finished", "priority_class", "labels", "annotations"),
+)
 
 
 def container(document: Any, role: str) -> Any:
@@ -116,77 +121,49 @@ def missing(part: Any, whole: Any, place: str = "") -> Iterator[str]:
         yield place
 
 
-def test_what_the_gloo_demo_says_arrives_equal_at_the_api_server() -> None:
-    _, _, notes = imported(GLOO_DEMO)
+def test_the_gloo_demo_arrives_equal_at_the_api_server_and_is_printed_on_the_page() -> None:
+    name, entry, notes = imported(GLOO_DEMO)
     found = rendered(job_of(GLOO_DEMO))
     assert [*missing(GLOO_DEMO, found)] == []
     assert "command" not in json.dumps(found["spec"])
     assert [note for note in notes if not note.startswith("by default ")] == []
+    page = (CHECKOUT / "docs/from-elsewhere.md").read_text()
+    assert as_yaml({"config": {"slipway:jobs": {name: entry}}}) in page
+    named_as_a_demo = {**GLOO_DEMO, "metadata": {"name": "mnist-gloo"}}
+    assert imported(named_as_a_demo)[0] == "mnist-gloo-imported"
 
 
-_words = st.lists(
-    st.sampled_from(["a", "$", "$(", "RANK)", "é", "😀", "'", '"', "\n", ": ", "1", "e", ".", "-"]),
-    max_size=6,
-).map("".join) | st.sampled_from(
-    ["$(RANK)", "$(OTHER)", "$$", "2026-01-01", "00123", "123e45", "yes", "n", "~"]
+_WORDS = st.sampled_from(
+    ["$(RANK)", "$(OTHER)", "$$", "$(", "2026-01-01", "00123", "123e45", "yes", "~", "'\"\n: é😀"]
 )
-_lists = st.lists(_words, min_size=1, max_size=3).map(tuple)
-_names = st.from_regex(r"[a-z][a-z0-9]{0,10}", fullmatch=True)
-_amounts = st.sampled_from(["512Mi", "2Gi", "3G"])
-_cores = st.sampled_from(["400m", "2", "0.5"])
-_labels = st.dictionaries(
-    st.from_regex(r"[a-z]{1,5}\.example/[a-z]{1,5}", fullmatch=True), _names, max_size=2
-)
-_kinds: tuple[dict[str, Any], ...] = (
-    *({"claim": "images", "read_only": True}, {"empty_dir": True}, {"empty_dir": "1Gi"}),
-)
-_values = _words.filter(lambda text: "$(" not in text)
-_fields: dict[str, st.SearchStrategy[Any]] = {
-    "command": _lists,
-    "args": _lists,
-    "working_dir": st.just("/srv/app"),
-    "cpu": _cores,
-    "memory": _amounts,
-    "ephemeral_storage": _amounts,
-    "gpus": st.integers(1, 8),
-    "limits": st.builds(Limits, cpu=st.none() | _cores),
-    "shared_memory": st.sampled_from(["128Mi", "300Mi"]),
-    "node_selector": _labels,
-    "tolerations": st.just((Toleration(key="example.org/gpu", operator="Exists"),)),
-    "volumes": st.dictionaries(_names.map("v-{}".format), st.sampled_from(_kinds), max_size=3).map(
-        lambda kinds: {n: Volume(mount_path=f"/mnt/{n}", **kind) for n, kind in kinds.items()}
-    ),
-    "pull_policy": st.sampled_from(["IfNotPresent", "Always", "Never"]),
-    "pull_secrets": st.just(("registry", "other")),
-    "restart_policy": st.sampled_from(["OnFailure", "Never"]),
-    "backoff_limit": st.integers(2, 9),
-    "ttl_seconds_after_finished": st.integers(60, 3600),
-    "clean_pod_policy": st.sampled_from(["None", "Running", "All"]),
-    "priority_class": st.just("high"),
-    "queue": st.just("research"),
-    "labels": _labels,
-    "annotations": _labels,
-    "env": st.dictionaries(
-        st.from_regex(r"[A-Z_]{1,8}X", fullmatch=True),
-        _values | st.just(SecretKey(secret="hub", key="token")),
-        max_size=3,
-    ),
-}
-_others = st.fixed_dictionaries({}, optional=_fields)
+"""Words that YAML or Kubernetes may read as something else."""
 
 
 @st.composite
-def jobs(draw: st.DrawFn) -> TrainingJob:
+def importable(draw: st.DrawFn) -> TrainingJob:
     """Return a job of fields that another kind's YAML has, too."""
-    workers = draw(st.integers(0, 9))
-    scale: dict[str, Any] = {"workers": workers, "processes_per_node": draw(st.integers(1, 8))}
-    if workers and draw(st.booleans()):
-        scale["elastic"] = Elastic(min_replicas=draw(st.integers(1, workers)), max_restarts=3)
-    return TrainingJob(name=draw(_names), image=IMAGE, **scale, **draw(_others))
+    job = draw(jobs)
+    words = st.lists(_WORDS, min_size=1, max_size=3).map(tuple)
+    plain = {name: text for name, text in job.env.items() if "$(" not in str(text)}
+    volumes = {name: each for name, each in job.volumes.items() if each.claim or each.empty_dir}
+    return TrainingJob(
+        name=job.name,
+        image=IMAGE,
+        command=draw(st.none() | words),
+        args=draw(words) if draw(st.booleans()) else (),
+        working_dir=draw(st.none() | st.just("/srv/app")),
+        env=plain | ({"WORD_X": draw(_WORDS.filter(lambda word: "$(" not in word))}),
+        volumes=volumes,
+        restart_policy=draw(st.sampled_from(["OnFailure", "Never"])),
+        backoff_limit=draw(st.integers(2, 9)),
+        clean_pod_policy=draw(st.sampled_from(["None", "Running", "All"])),
+        queue=draw(st.none() | st.just("research")),
+        **{name: getattr(job, name) for name in _SAME},
+    )
 
 
 @_FEW
-@given(jobs())
+@given(importable())
 def test_a_job_that_was_submitted_can_be_imported_again(job: TrainingJob) -> None:
     # The object's own limit is later, for runs that nobody waits for.
     found = replace(job_of(rendered(job)), timeout=job.timeout)
@@ -274,16 +251,8 @@ def test_a_job_that_runs_torchrun_gets_its_world_from_the_operator() -> None:
     ("text", "processes", "left"),
     [
         ("torchrun --nnodes 2 --nproc-per-node 4 train.py", 4, "torchrun train.py"),
-        (
-            "exec torchrun --master_addr=$M \\\n --node-rank $RANK -v x.py",
-            1,
-            "exec torchrun \\\n -v x.py",
-        ),
-        (
-            'torchrun --rdzv_id "a b" --rdzv_backend=c10d --nproc_per_node=auto x.py',
-            1,
-            "torchrun x.py",
-        ),
+        ("torchrun --master_addr=$M \\\n --node-rank $R -v x.py", 1, "torchrun \\ -v x.py"),
+        ('torchrun --rdzv_id "a b" --nproc_per_node=auto x.py', 1, "torchrun x.py"),
     ],
 )
 def test_the_options_are_found_in_a_shells_line_too(text: str, processes: int, left: str) -> None:
@@ -294,7 +263,7 @@ def test_the_options_are_found_in_a_shells_line_too(text: str, processes: int, l
     assert entry.get("processesPerNode", 1) == processes
 
 
-def test_a_master_with_other_resources_has_them() -> None:
+def test_a_master_with_other_resources_has_them_and_other_words_of_it_are_named() -> None:
     document = copy.deepcopy(GLOO_DEMO)
     own = {"cpu": "1", "memory": "2Gi"}
     workers = {"cpu": "1", "memory": "8Gi", "nvidia.com/gpu": "1"}
@@ -304,10 +273,6 @@ def test_a_master_with_other_resources_has_them() -> None:
     expected = {"cpu": "1", "memory": "8Gi", "gpus": "1", "limits": {"cpu": "1"}}
     assert entry.items() >= {**expected, "master": {"memory": "2Gi", "gpus": 0}}.items()
     assert [*missing(document, rendered(job_of(document)))] == []
-
-
-def test_what_the_master_alone_says_is_named() -> None:
-    document = copy.deepcopy(GLOO_DEMO)
     container(document, "Master")["args"] = ["--rank0"]
     assert imported(document)[2][0] == (
         'spec.pytorchReplicaSpecs.Master.template.spec.containers[0].args ["--rank0"]: the Master '
@@ -323,26 +288,10 @@ def test_a_trainjob_of_the_second_version_becomes_a_job() -> None:
         "cpu": "2", "memory": "1500Mi",
     }  # fmt: skip
     assert notes[0].startswith("spec.runtimeRef: ")
-
-
-def test_without_an_image_the_runtimes_is_asked_for() -> None:
     document = copy.deepcopy(TRAIN_JOB)
     del document["spec"]["trainer"]["image"]
-    with pytest.raises(ValueError, match="clustertrainingruntimes"):
+    with pytest.raises(ValueError, match="clustertrainingruntimes"):  # it has the image
         imported(document)
-
-
-def test_a_demos_name_is_not_taken_over() -> None:
-    document = {**GLOO_DEMO, "metadata": {"name": "mnist-gloo"}}
-    assert imported(document)[0] == "mnist-gloo-imported"
-
-
-def test_the_page_shows_what_is_printed_for_the_gloo_demo() -> None:
-    (document,) = documents(str(CHECKOUT / "tests/strangers/gloo_demo/job.yaml"))
-    name, entry, _ = imported(document)
-    assert (name, entry) == imported(GLOO_DEMO)[:2]
-    page = (CHECKOUT / "docs/from-elsewhere.md").read_text()
-    assert as_yaml({"config": {"slipway:jobs": {name: entry}}}) in page
 
 
 def test_the_page_and_the_examples_declare_jobs_that_are_allowed() -> None:

@@ -1,4 +1,4 @@
-"""What jobs need of each other and of their cluster, and in which order they start."""
+"""Jobs start in an order that their dependencies and the room in their cluster allow."""
 
 from decimal import Decimal
 from random import Random
@@ -13,7 +13,7 @@ from clusters.nodes import Capacity
 from jobs.config import CATALOG, _dependency_problems, lost_inputs
 from jobs.model.job import TrainingJob
 from jobs.model.parts import Build, JobInput, Master
-from jobs.plan import Schedule, fits, not_run, prerequisites, shares
+from jobs.plan import Schedule, described, fits, not_run, prerequisites, shares
 
 KEY = "slipway:jobs"
 OUTPUTS = {"outputs": "abfs://results/mine"}
@@ -40,30 +40,24 @@ def test_a_job_needs_those_that_it_names_and_those_whose_files_it_takes() -> Non
     assert prerequisites(taking("c", "a", depends_on=("b", "a"))) == ("b", "a")
 
 
-def test_what_can_be_is_no_problem() -> None:
+@pytest.mark.parametrize(
+    ("jobs", "key", "text"),
+    [
+        ([job("a", "trian"), job("train")], "a.dependsOn[0]", '"train"? Allowed: train'),
+        ([taking("x", "treain"), job("train")], "x.inputs.model.job", 'did you mean "train"?'),
+        ([job("a", "mnist-gloo")], "a.dependsOn[0]", "is in the catalogue, but not in this stack"),
+        ([taking("a", "a", **OUTPUTS)], "a.inputs.model.job", "is the job itself"),
+        ([job("b", "b")], "b.dependsOn[0]", "is the job itself"),
+        ([job("b", "a"), job("a", wait=False)], "b.dependsOn[0]", '"a" has `wait: false`'),
+    ],
+)
+def test_a_dependency_is_another_job_of_the_stack(
+    jobs: list[TrainingJob], key: str, text: str
+) -> None:
+    ((found, said),) = told(*jobs).items()
+    assert found == key
+    assert text in said
     assert told(job("a", **OUTPUTS), job("b", "a"), taking("c", "a"), job("d", "b", "c")) == {}
-
-
-def test_an_unknown_dependency_suggests_a_similar_job() -> None:
-    found = told(job("train"), job("evaluate", "train", "trian"), taking("x", "treain"))
-    text = 'there is no job "{}" in this stack; did you mean "train"? Allowed: {}'
-    assert found == {
-        "evaluate.dependsOn[1]": text.format("trian", "train, x"),
-        "x.inputs.model.job": text.format("treain", "evaluate, train"),
-    }
-
-
-def test_an_entry_of_the_catalogue_has_to_be_declared_in_the_stack() -> None:
-    found = told(job("evaluate", "mnist-gloo"))
-    assert found.keys() == {"evaluate.dependsOn[0]"}
-    assert "is in the catalogue, but not in this stack" in found["evaluate.dependsOn[0]"]
-    assert "`mnist-gloo: {}`" in found["evaluate.dependsOn[0]"]
-
-
-def test_a_job_cannot_wait_for_itself() -> None:
-    found = told(taking("a", "a", **OUTPUTS), job("b", "b"))
-    assert found.keys() == {"a.inputs.model.job", "b.dependsOn[0]"}
-    assert all("is the job itself" in text for text in found.values())
 
 
 def test_the_whole_of_a_cycle_is_named() -> None:
@@ -81,12 +75,9 @@ def test_where_a_stack_keeps_no_files_an_input_is_of_a_job_with_outputs() -> Non
     assert '"a" has no `outputs`' in found.text
 
 
-def test_each_starts_after_those_that_it_needs_otherwise_in_their_order() -> None:
+def test_each_starts_after_those_that_it_needs_and_builds_let_others_go_first() -> None:
     jobs = [job("e", "d"), job("a"), job("d", "b"), job("b"), job("c")]
     assert [each.name for each in Schedule(jobs, None).ordered] == ["a", "b", "d", "e", "c"]
-
-
-def test_jobs_whose_images_are_built_let_the_others_go_first() -> None:
     built = TrainingJob(name="a", build=Build(context="/mine"))
     jobs = [built, job("b"), job("c", "a"), job("d")]
     assert [each.name for each in Schedule(jobs, None).ordered] == ["b", "d", "a", "c"]
@@ -117,8 +108,6 @@ _SKIPPED = {"c": "it needs b, which did not run"}
         (("Succeeded", None, None), "a", _SKIPPED),
         # The gates of those that were skipped may be there from before.
         (("Failed", None, None), "bc", {**_FAILED, **_SKIPPED}),
-        # Nor those that have a result from before.
-        (("Succeeded", "Succeeded", "Succeeded"), "bc", {**_REFUSED, **_SKIPPED}),
         # It ran, and failed by itself: nobody waited for anything.
         (("Succeeded", "Succeeded", "TimedOut"), "ab", {}),
     ],
@@ -131,11 +120,8 @@ def test_a_job_that_did_not_run_has_a_reason(
     assert not_run(jobs, dict(zip("abc", states, strict=True)), gates) == expected
 
 
-GIB = 2**30
-
-
 def room(cpu: str = "2", memory: int = 6, gpus: int = 0, nodes: int = 1) -> Capacity:
-    return Capacity(Decimal(cpu), memory * GIB, gpus, nodes)
+    return Capacity(Decimal(cpu), memory * 2**30, gpus, nodes)
 
 
 @pytest.mark.parametrize(
@@ -143,16 +129,12 @@ def room(cpu: str = "2", memory: int = 6, gpus: int = 0, nodes: int = 1) -> Capa
     [
         ({"cpu": "1"}, room("2"), True),
         ({"cpu": "1"}, room("1.99"), False),
-        ({"cpu": "1"}, room("1", nodes=2), True),
         ({"cpu": "1500m"}, room("2", nodes=1), False),
-        ({"cpu": "1500m"}, room("2", nodes=2), True),
         ({"cpu": "3"}, room("2", nodes=9), False),
         ({"memory": "3Gi"}, room(memory=6), True),
         ({"memory": "3500Mi"}, room(memory=6), False),
-        ({"backend": "nccl"}, room(gpus=2), True),
         ({"backend": "nccl"}, room(gpus=1), False),
         ({"backend": "nccl"}, room(gpus=1, nodes=2), True),
-        ({"workers": 0, "cpu": "2"}, room("2"), True),
         # The large one has to be placed first.
         ({"cpu": "500m", "workers": 2, "master": Master(cpu="2")}, room("2", nodes=2), True),
     ],
@@ -163,26 +145,28 @@ def test_a_job_fits_when_all_of_its_pods_find_a_node(
     assert fits(shares(job("a", **fields)), capacity) is expected
 
 
-def test_jobs_run_side_by_side_while_there_is_room() -> None:
-    small = [job(name, cpu="400m") for name in ("a", "b", "c", "d")]
-    assert Schedule(small, room("2")).waits == {"a": (), "b": (), "c": ("a",), "d": ("a", "b")}
-    assert Schedule(small[:3], room("3")).waits == {"a": (), "b": (), "c": ()}
+@pytest.mark.parametrize(
+    ("cores", "capacity", "waits"),
+    [
+        (("0.4", "0.4", "0.4", "0.4"), room("2"), {"c": ("a",), "d": ("a", "b")}),
+        (("0.4", "0.4", "0.4"), room("3"), {}),
+        (("0.5", "0.5", "0.9", "0.5"), room("2"), {"c": ("a", "b"), "d": ("c",)}),
+        (("99", "99"), None, {}),
+    ],
+    ids=["one at the time goes", "room for all", "as many as it needs", "unknown capacity"],
+)
+def test_a_job_waits_for_those_whose_room_it_needs(
+    cores: tuple[str, ...], capacity: Capacity | None, waits: dict[str, tuple[str, ...]]
+) -> None:
+    jobs = [job(name, cpu=cpu) for name, cpu in zip("abcd", cores, strict=False)]
+    found = Schedule(jobs, capacity).waits
+    assert found.keys() == {each.name for each in jobs}
+    assert {name: others for name, others in found.items() if others} == waits
 
 
-def test_a_job_waits_for_as_many_as_it_needs_the_room_of() -> None:
-    jobs = [job("a", cpu="500m"), job("b", cpu="500m"), job("c", cpu="900m"), job("d", cpu="500m")]
-    assert Schedule(jobs, room("2")).waits == {"a": (), "b": (), "c": ("a", "b"), "d": ("c",)}
-
-
-def test_what_a_job_needs_has_made_room_for_it_already() -> None:
+def test_a_prerequisite_has_made_room_already() -> None:
     jobs = [job("a", cpu="900m"), job("b", cpu="900m", depends_on=("a",))]
     assert Schedule(jobs, room("2")).waits == {"a": (), "b": ()}
-
-
-def test_without_a_known_capacity_nothing_waits() -> None:
-    jobs = [job("a", cpu="99"), job("b", cpu="99")]
-    assert Schedule(jobs, None).waits == {"a": (), "b": ()}
-    assert Schedule([], room()).waits == {}
 
 
 @st.composite
@@ -222,13 +206,6 @@ def test_every_demo_fits_two_cores_and_six_gigabytes(
     assert fits(shares(entry), found)
 
 
-def test_this_machine_has_less_for_jobs_than_it_has() -> None:
-    found = cluster.capacity(cluster.EmbeddedSettings(name="dev"))
-    assert found.memory > 0
-    assert found.nodes == 1
-    assert found.cpu % 1 != 0
-
-
 @pytest.mark.parametrize(
     ("idle", "end"),
     [
@@ -242,3 +219,18 @@ def test_the_order_of_jobs_that_are_not_done_is_on_one_line(idle: list[str], end
     schedule = Schedule(jobs, None)
     schedule.__dict__["waits"] = {"a": (), "b": (), "c": ("a",), "d": ("b",)}
     assert schedule.text(idle).endswith(end)
+
+
+def test_the_needs_of_all_jobs_stand_against_what_the_cluster_has() -> None:
+    capacity = room("1.9", memory=4)
+    both = [CATALOG["mnist-gloo"], CATALOG["cifar-gloo"]]
+    assert Schedule(both, capacity).text() == (
+        "the stack's 2 jobs need 6 pods with 3.2 cores, 5 GiB in total; the cluster has "
+        "1 node with 1.9 cores, 4 GiB for jobs; the jobs to train run in this order: mnist-gloo; "
+        "then cifar-gloo"
+    )
+    needed = described(shares(CATALOG["mnist-nccl"]))
+    assert needed == "2 pods with 4 cores, 2 GiB, 2 x nvidia.com/gpu in total"
+    alone = "the cluster has 1 node with 1.9 cores, 4 GiB for jobs"
+    assert Schedule(both[:1], capacity).text() == alone
+    assert Schedule(both[:1], None).text() == ""

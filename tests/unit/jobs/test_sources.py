@@ -55,14 +55,10 @@ def unpacked(found: Script) -> dict[str, bytes]:
 
 
 def test_a_file_is_mounted_under_its_own_name(tmp_path: Path) -> None:
-    found = script(write(tmp_path, {"train.py": "print(1)\n"}))
-    assert unpacked(found) == {"train.py": b"print(1)\n"}
-    assert found.entry == "train.py"
-    config_map = found.config_map("jobs")
-    assert config_map["immutable"] is True
-    assert config_map["metadata"]["namespace"] == "jobs"
-    assert config_map["metadata"]["name"] == found.name
-    assert "binaryData" not in config_map
+    path = write(tmp_path, {"train.py": "print(1)\n"}) / "train.py"
+    found = script(Path("/nowhere"), str(path))
+    assert (found.entry, unpacked(found)) == ("train.py", {"train.py": b"print(1)\n"})
+    assert "binaryData" not in found.config_map("jobs")
 
 
 def test_a_folder_is_mounted_as_it_is_without_caches_and_hidden_files(tmp_path: Path) -> None:
@@ -70,38 +66,21 @@ def test_a_folder_is_mounted_as_it_is_without_caches_and_hidden_files(tmp_path: 
         "own/train.py": b"import lib.a\n",
         "own/lib/a.py": b"A = 1\n",
         "own/lib/b/a.py": b"",
-        "own/lib_a.py": "ä".encode(),
-        "own/a b.txt": b"x",
         "own/weights.bin": bytes(range(256)),
         "own/zero.txt": b"a\0b",
     }
     unwanted = ("own/.git/config", "own/__pycache__/a.pyc", "own/lib/.hidden", "other.py")
     found = script(write(tmp_path, {**wanted, **dict.fromkeys(unwanted, b"x")}), "own")
     assert unpacked(found) == {name.removeprefix("own/"): wanted[name] for name in wanted}
-    programs = {name for name in found.files if name.endswith(".py")}
-    assert programs == {"train.py", "lib/a.py", "lib/b/a.py", "lib_a.py"}
     assert len(found.config_map("jobs")["binaryData"]) == 2
 
 
-@pytest.mark.parametrize("hidden", [[], [".gitignore"], [".gitkeep"]])
+@pytest.mark.parametrize("hidden", [[], [".gitignore"]])
 def test_a_folder_that_programs_write_to_is_there(tmp_path: Path, hidden: list[str]) -> None:
     """Git keeps an empty folder by a hidden file in it; `save("results/1.png")` needs it."""
     (tmp_path / "own/out/results").mkdir(parents=True)
     write(tmp_path / "own", {"train.py": "", **{f"out/results/{name}": "" for name in hidden}})
     assert unpacked(script(tmp_path, "own")) == {"train.py": b"", "out/results/.gitkeep": b""}
-
-
-@given(
-    st.dictionaries(
-        st.from_regex(r"[a-zä _.\-]{1,3}(/[a-z_]{1,3}){0,2}", fullmatch=True),
-        st.binary(),
-        min_size=1,
-    )
-)
-def test_any_files_come_out_as_they_went_in(files: dict[str, bytes]) -> None:
-    found = Script("mine", next(iter(files)), files)
-    assert unpacked(found) == files
-    assert all(re.fullmatch(r"[\w.-]{1,253}", key, re.ASCII) for key in found.items)
 
 
 def test_the_name_follows_content_paths_and_entry() -> None:
@@ -124,11 +103,6 @@ def test_a_missing_script_suggests_a_similar_file(tmp_path: Path) -> None:
     assert problem.key == f"{KEY}.script"
     assert "Did you mean train.py?" in problem.text
     assert str(tmp_path / "trian.py") in problem.text
-
-
-def test_an_absolute_path_is_taken(tmp_path: Path) -> None:
-    path = write(tmp_path, {"train.py": ""}) / "train.py"
-    assert script(Path("/nowhere"), str(path)).entry == "train.py"
 
 
 _GUARDED = "if __name__ == '__main__':\n    main()\n"
@@ -166,6 +140,7 @@ def test_a_folder_without_its_entry_lists_its_programs(
         "try:\n    import a\nexcept ImportError:\n    a = None\nasync def main(): await b()\n",
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import a\ndef f(): ...\n",
     ],
+    ids=["function", "logger", "decorator", "fallback", "typing"],
 )
 def test_a_module_that_only_defines_is_not_run(tmp_path: Path, text: str) -> None:
     """A run of it would succeed, having done nothing."""
@@ -184,15 +159,13 @@ def test_a_module_that_only_defines_is_not_run(tmp_path: Path, text: str) -> Non
         "",
         "import trains_when_it_is_imported\n",
         f"def main(): ...\n{_GUARDED}",
-        "def main(): ...\nmain()\n",
         "def main(): ...\nfor epoch in range(3):\n    print(epoch)\n",
         "def train(): ...\nresult = train()\n",
-        "class Net: ...\nwith a() as b:\n    pass\n",
         "def main(): ...\nthis is no Python of today\n",
         "def main(): ...\n\0",
         "def main(): ...\nx = " + "(" * 5000,
     ],
-    ids=range(10),
+    ids=["empty", "import", "guard", "loop", "call", "syntax", "null", "nested"],
 )
 def test_whatever_may_do_something_is_run(tmp_path: Path, text: str) -> None:
     assert script(write(tmp_path, {"train.py": text})).entry == "train.py"
@@ -235,11 +208,17 @@ def test_what_no_pod_could_start_is_refused(
     assert words in problem.text
 
 
-def test_a_folder_over_the_limit_names_its_largest_file_and_a_remedy(tmp_path: Path) -> None:
+def test_a_folder_over_the_limit_names_its_largest_files_and_a_remedy(tmp_path: Path) -> None:
     write(tmp_path / "own", {"train.py": "", "weights.bin": bytes(LIMIT - 300)})
     assert script(tmp_path, "own").files.keys() == {"train.py", "weights.bin"}
     text = refusal(write(tmp_path, {"own/weights.bin": bytes(LIMIT)}), "own").text
     assert all(words in text for words in ("weights.bin", "use `build`", "1,048,576")), text
+    (tmp_path / "own/weights.bin").unlink()
+    runs = {f"own/runs/{number}.pt": bytes(number * LIMIT // 20) for number in range(9)}
+    text = refusal(write(tmp_path, runs), "own").text
+    assert "runs/8.pt (419,430), runs/7.pt (367,001), runs/6.pt" in text
+    assert "runs/3.pt" not in text
+    assert "in the job's `data` (docs/data.md)" in text
 
 
 def test_a_folder_of_data_is_refused_unread(tmp_path: Path) -> None:
@@ -247,14 +226,6 @@ def test_a_folder_of_data_is_refused_unread(tmp_path: Path) -> None:
     with (tmp_path / "own/data.bin").open("wb") as sparse:
         sparse.truncate(70 * LIMIT)
     assert "keep data in a volume" in refusal(tmp_path, "own").text
-
-
-def test_all_large_files_are_named_and_where_they_belong(tmp_path: Path) -> None:
-    runs = {f"own/runs/{number}.pt": bytes(number * LIMIT // 20) for number in range(9)}
-    text = refusal(write(tmp_path, {"own/train.py": "", **runs}), "own").text
-    assert "runs/8.pt (419,430), runs/7.pt (367,001), runs/6.pt" in text
-    assert "runs/3.pt" not in text
-    assert "in the job's `data` (docs/data.md)" in text
 
 
 def test_links_are_followed_and_what_leads_nowhere_is_named(tmp_path: Path) -> None:
@@ -266,12 +237,13 @@ def test_links_are_followed_and_what_leads_nowhere_is_named(tmp_path: Path) -> N
         "twice": "common", "weights.json": "/nowhere/weights.json", ".hidden": "/nowhere",
     }.items():  # fmt: skip
         (tmp_path / "own" / link).symlink_to(target)
+    Path(os.fsdecode(os.fsencode(tmp_path / "own") + b"/caf\xe9.txt")).write_text("not UTF-8")
     found = script(tmp_path, "own")
     assert {name: content.decode() for name, content in found.files.items()} == {
         "train.py": "t", "a.py": "a", "common/a.py": "a", "common/more/b.txt": "b",
         "twice/a.py": "a", "twice/more/b.txt": "b", "deep/.gitkeep": "",
     }  # fmt: skip
-    assert found.left_out == ("'weights.json'",)
+    assert sorted(found.left_out) == ["'caf\\udce9.txt'", "'weights.json'"]
 
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=60)
@@ -287,6 +259,7 @@ def test_files_of_any_name_and_content_arrive_bytewise(files: dict[str, bytes]) 
         write(Path(checkout, "my own"), files)
         found = script(Path(checkout), "my own")
     assert unpacked(found) == files
+    assert all(re.fullmatch(r"[\w.-]{1,253}", key, re.ASCII) for key in found.items)
     assert found.left_out == ()
 
 
@@ -295,10 +268,3 @@ def test_what_yaml_would_refuse_or_change_does_not_travel_as_text(odd: str) -> N
     """The plugin sends YAML: it refuses control characters, and NEL to it ends a line."""
     held = Script("mine", "a.py", {"a.py": odd.encode(), "b": "\ufeffä🚀\r\n".encode()})
     assert held.config_map("jobs")["binaryData"].keys() == {"a.py"}
-
-
-def test_a_name_that_is_not_utf_8_is_left_out_by_name(tmp_path: Path) -> None:
-    write(tmp_path, {"own/train.py": ""})
-    Path(os.fsdecode(os.fsencode(tmp_path / "own") + b"/caf\xe9.txt")).write_text("x")
-    found = script(tmp_path, "own")
-    assert found.left_out == ("'caf\\udce9.txt'",)

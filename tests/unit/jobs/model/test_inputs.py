@@ -1,14 +1,15 @@
-"""What a run takes from others is found in their results, and told to its pods."""
+"""Inputs from other jobs, and data, are fetched before a program starts."""
 
 import json
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from core.handler import UNKNOWN
 from jobs.model.inputs import input_artifacts, other_volumes
 from jobs.model.job import TrainingJob
-from jobs.model.parts import Build, JobInput, SecretKey, Volume
+from jobs.model.parts import Build, Data, JobInput, SecretKey, Volume
 from jobs.model.places import VOLUME_URL
 from tests.unit import jobs_declared
 from tests.unit.jobs_declared import rendered, variables
@@ -49,18 +50,15 @@ def fetching(pod: dict[str, Any]) -> Any:
     return container
 
 
-def test_where_an_artifact_is_and_what_it_has_to_be_is_in_the_result_of_its_job() -> None:
+def test_an_artifact_is_found_in_the_result_of_its_job() -> None:
     assert input_artifacts(job(), {"train": RESULT}) == FOUND
-
-
-def test_a_missing_artifact_is_reported_with_the_existing_ones() -> None:
-    other = job(inputs={"model": JobInput(job="train", artifact="net.pt")})
+    missing = job(inputs={"model": JobInput(job="train", artifact="net.pt")})
     with pytest.raises(RuntimeError) as raised:
-        pods(other, artifacts=input_artifacts(other, {"train": RESULT}))
-    missing = "input model: job train succeeded but left no artifact net.pt; its result lists "
-    assert str(raised.value).startswith(f"{missing}artifacts.json, nets/net.pt.")
+        pods(missing, artifacts=input_artifacts(missing, {"train": RESULT}))
+    text = "input model: job train succeeded but left no artifact net.pt; its result lists "
+    assert str(raised.value).startswith(f"{text}artifacts.json, nets/net.pt.")
     with pytest.raises(RuntimeError, match="its result lists none"):
-        pods(other, artifacts=input_artifacts(other, {"train": {"state": "Succeeded"}}))
+        pods(missing, artifacts=input_artifacts(missing, {"train": {"state": "Succeeded"}}))
 
 
 def test_every_pod_has_its_inputs_fetched_before_its_program_starts() -> None:
@@ -77,34 +75,30 @@ def test_every_pod_has_its_inputs_fetched_before_its_program_starts() -> None:
             assert {"name": "work", "mountPath": "/work"} in each["volumeMounts"]
 
 
-@pytest.mark.parametrize("program", [{"build": Build(context="x")}, {"module": "mnist"}, None])
-def test_the_trainers_image_fetches_for_any_image(program: dict[str, Any] | None) -> None:
-    other: dict[str, Any] = {} if program is None else {"image": None, "command": None, **program}
-    for pod in pods(job(**other)):
-        assert fetching(pod)["image"] == TRAINER
-        assert pod["containers"][0]["image"] == (OWN if program is None else "built:1")
+def test_the_trainers_image_fetches_for_any_image() -> None:
+    for program, image in (({"image": OWN}, OWN), ({"build": Build(context="x")}, "built:1")):
+        for pod in pods(job(**{"image": None, "command": None, **program})):
+            assert fetching(pod)["image"] == TRAINER
+            assert pod["containers"][0]["image"] == image
     assert "initContainers" not in str(pods(job(inputs={})))
 
 
-def test_it_has_the_jobs_volumes_and_variables_but_those_of_another_image() -> None:
+def test_it_has_what_the_program_has_but_for_gpus_and_variables_of_another_image() -> None:
     env = {"KEY": SecretKey(secret="hub", key="key"), "PYTHONPATH": "/srv", "PATH": "/opt/bin"}
     volumes = {"data": Volume(claim="team", mount_path="/mnt/data", read_only=True)}
-    for pod in pods(job(env=env, volumes=volumes)):
-        names = {each["name"] for each in fetching(pod)["env"]}
+    fields: dict[str, Any] = {"cpu": "2", "memory": "3Gi", "backend": "nccl"}
+    for pod in pods(job(env=env, volumes=volumes, **fields)):
+        container, (program,) = fetching(pod), pod["containers"]
+        names = {each["name"] for each in container["env"]}
         assert {"KEY", "HOME", "SLIPWAY_RUN_ID"} <= names
         assert not {"PYTHONPATH", "PATH"} & names
         mount = {"name": "data", "mountPath": "/mnt/data", "readOnly": True}
-        assert mount in fetching(pod)["volumeMounts"]
-
-
-def test_pod_security_restricted_admits_it_and_the_pod_asks_for_no_more() -> None:
-    for pod in pods(job(cpu="2", memory="3Gi", backend="nccl")):
-        container, (program,) = fetching(pod), pod["containers"]
+        assert mount in container["volumeMounts"]
         assert container["securityContext"] == program["securityContext"]
-        gpu = "nvidia.com/gpu"
         for kind in ("requests", "limits"):
-            expected = {k: v for k, v in program["resources"][kind].items() if k != gpu}
-            assert container["resources"][kind] == expected
+            declared = {**program["resources"][kind]}
+            declared.pop("nvidia.com/gpu")
+            assert container["resources"][kind] == declared
 
 
 def test_nothing_in_a_files_name_is_taken_for_a_variable() -> None:
@@ -117,41 +111,33 @@ def test_nothing_in_a_files_name_is_taken_for_a_variable() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "expected"),
+    ("outputs", "expected"),
     [
-        ({"outputs": "abfs://results/mine"}, None),
-        ({}, other("train-results", "/results")),
-        ({"outputs": "file:///results/deep/er"}, other("train-results", "/results")),
-        ({"outputs": "file:///results/inner/x"}, other("team", "/results/inner")),
-        ({"outputs": "file:///elsewhere"}, None),
+        ("file:///results/deep/er", other("train-results", "/results")),
+        ("file:///results/inner/x", other("team", "/results/inner")),
+        ("file:///elsewhere", None),
+        ("abfs://results/mine", None),
+        (None, other("slipway-kept", "/opt/kept")),
     ],
 )
-def test_an_inputs_volume_is_mounted(fields: dict[str, Any], expected: Any) -> None:
+def test_an_inputs_volume_is_the_one_that_its_job_wrote_to(
+    outputs: str | None, expected: Any
+) -> None:
     volumes = {
         "results": Volume(size="1Gi", mount_path="/results"),
         "inner": Volume(claim="team", mount_path="/results/inner"),
         "gone": Volume(empty_dir=True, mount_path="/results/gone"),
     }
-    others = {"train": training(**{"outputs": "file:///results", "volumes": volumes, **fields})}
+    others = {"train": training(outputs=outputs, volumes=volumes)}
     found = other_volumes(job(), others, has_volume=True)
     assert found == ({} if expected is None else {"model": expected})
-
-
-def test_a_job_without_outputs_has_left_its_files_on_the_stacks_volume_where_there_is_one() -> None:
-    others = {"train": training()}
-    lent = {"model": other("slipway-kept", "/opt/kept")}
-    assert other_volumes(job(), others, has_volume=True) == lent
-    assert other_volumes(job(), others, has_volume=False) == {}
-    pod, *_ = pods(job(), input_volumes=lent, place=VOLUME_URL)
-    assert str(pod["volumes"]).count("slipway-kept") == 2, "one volume, by its name and claim"
-    mount = {"name": "slipway-kept", "mountPath": "/opt/inputs/model", "readOnly": True}
-    assert mount in fetching(pod)["volumeMounts"]
+    assert other_volumes(job(), {"train": training()}, has_volume=False) == {}
 
 
 def test_the_volume_of_an_input_is_mounted_read_only_in_the_fetching_container() -> None:
+    results = {"results": Volume(size="1Gi", mount_path="/results")}
     borrowed = {"model": other("train-results", "/results")}
-    own = {"results": Volume(size="1Gi", mount_path="/results")}
-    for pod in pods(job(volumes=own), input_volumes=borrowed):
+    for pod in pods(job(volumes=results), input_volumes=borrowed):
         (volume,) = (each for each in pod["volumes"] if each["name"].startswith("lent-"))
         assert volume["persistentVolumeClaim"] == {"claimName": "train-results"}
         mount = {"name": volume["name"], "mountPath": "/opt/inputs/model", "readOnly": True}
@@ -163,18 +149,76 @@ def test_the_volume_of_an_input_is_mounted_read_only_in_the_fetching_container()
         assert len(places) == len(set(places))
 
 
-def test_a_claim_is_one_volume_of_the_pod_however_many_inputs_lie_in_it() -> None:
+@pytest.mark.parametrize(
+    ("claim", "volumes", "place", "lent"),
+    [
+        ("team", {}, None, 1),
+        ("team", {"mine": Volume(claim="team", mount_path="/mnt/a")}, None, 0),
+        ("slipway-kept", {}, VOLUME_URL, 0),
+    ],
+    ids=["of another job", "of the job, too", "of the stack"],
+)
+def test_a_claim_is_one_volume_of_the_pod_however_many_inputs_lie_in_it(
+    claim: str, volumes: dict[str, Volume], place: str | None, lent: int
+) -> None:
     taken = {name: JobInput(job="train", artifact="nets/net.pt") for name in ("model", "again")}
-    borrowed = dict.fromkeys(taken, other("team", "/results"))
-    for volumes, count in (({}, 1), ({"mine": Volume(claim="team", mount_path="/mnt/a")}, 0)):
-        pod, *_ = pods(job(inputs=taken, volumes=volumes), input_volumes=borrowed)
-        assert len([each for each in pod["volumes"] if each["name"].startswith("lent-")]) == count
-        mounts = fetching(pod)["volumeMounts"]
-        assert {each["name"] for each in mounts} <= {each["name"] for each in pod["volumes"]}
-        assert len([each for each in mounts if each["mountPath"].startswith("/opt/inputs/")]) == 2
+    given = {"input_volumes": dict.fromkeys(taken, other(claim, "/results")), "place": place}
+    pod, *_ = pods(job(inputs=taken, volumes=volumes), **given)
+    names = [each["name"] for each in pod["volumes"]]
+    assert len([name for name in names if name.startswith("lent-")]) == lent
+    assert str(pod["volumes"]).count(f"'claimName': '{claim}'") == 1
+    mounts = fetching(pod)["volumeMounts"]
+    assert {each["name"] for each in mounts} <= set(names)
+    assert len([each for each in mounts if each["mountPath"].startswith("/opt/inputs/")]) == 2
 
 
 def test_in_a_preview_an_input_may_not_be_known_yet() -> None:
     for pod in pods(job(), artifacts=UNKNOWN):
         (told,) = map(json.loads, fetching(pod)["args"])
         assert not {"url", "sha256"} & told.keys()
+
+
+SHA = "a" * 64
+URL = Data(url="https://example.org/pictures.tar", sha256=SHA)
+
+
+def with_data(keeps: bool = False, **fields: Any) -> dict[str, Any]:
+    declared = {"data": URL, "inputs": {}, **fields}
+    pod, *_ = pods(training(**declared), keeps_data=keeps)
+    return pod
+
+
+@pytest.mark.parametrize(
+    ("keeps", "source"),
+    [(True, {"persistentVolumeClaim": {"claimName": "slipway-data"}}), (False, {"emptyDir": {}})],
+)
+def test_data_are_found_by_their_sum_also_by_the_next_job_on_the_node(
+    keeps: bool, source: dict[str, Any]
+) -> None:
+    pod = with_data(keeps)
+    (argument,) = map(json.loads, fetching(pod)["args"])
+    assert argument == {"url": URL.url, "sha256": SHA, "cache": "/opt/data"}
+    assert variables(pod)["SLIPWAY_DATA_DIR"] == f"/opt/data/{SHA}"
+    mount = {"name": "slipway-data", "mountPath": "/opt/data"}
+    assert mount in fetching(pod)["volumeMounts"]
+    assert {**mount, "readOnly": True} in pod["containers"][0]["volumeMounts"]
+    assert {"name": "slipway-data", **source} in pod["volumes"]
+    taken = {"model": JobInput(job="train", artifact="net.pt")}
+    beside, argument = map(json.loads, fetching(with_data(keeps, inputs=taken))["args"])
+    assert (beside["name"], argument["cache"]) == ("model", "/opt/data")
+
+
+def test_a_volume_of_the_job_may_keep_data_or_have_them() -> None:
+    volumes = {"shared": Volume(claim="team", mount_path="/mnt/shared")}
+    fetched = with_data(volumes=volumes, data=Data(url=URL.url, sha256=SHA, volume="shared"))
+    assert variables(fetched)["SLIPWAY_DATA_DIR"] == f"/mnt/shared/{SHA}"
+    there = with_data(volumes=volumes, data=Data(volume="shared"))
+    assert variables(there)["SLIPWAY_DATA_DIR"] == "/mnt/shared"
+    assert "initContainers" not in there
+    assert "slipway-data" not in str([fetched, there])
+
+
+@pytest.mark.parametrize(("name", "place"), [("slipway-data", "/mnt/x"), ("mine", "/opt/data")])
+def test_no_volume_may_hide_the_cache_of_data_or_have_its_name(name: str, place: str) -> None:
+    with pytest.raises(ValidationError):
+        with_data(volumes={name: Volume(claim="team", mount_path=place)})

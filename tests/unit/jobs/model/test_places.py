@@ -1,4 +1,4 @@
-"""Which pods of a job keep its files, how they know where it is tracked, and what it trains."""
+"""Pods know where files and checkpoints are kept and where the run is tracked."""
 
 import json
 from collections.abc import Mapping
@@ -7,16 +7,19 @@ from typing import Any
 
 import pytest
 
+from core.handler import UNKNOWN
+from jobs.config import CATALOG
 from jobs.model.job import TrainingJob
 from jobs.model.manifest import checkpoint_key, manifest
-from jobs.model.parts import Drill, Elastic, OnFailure
+from jobs.model.parts import Checkpoint, Drill, Elastic, Limits, OnFailure
 from jobs.model.places import VOLUME_URL
 from jobs.model.submission import Submission
 from tests.unit import jobs_declared
-from tests.unit.jobs_declared import variables
+from tests.unit.jobs_declared import rendered, submitted, variables
 
 SERVER = {"kind": "mlflow", "url": "http://mlflow:5000", "address": "http://localhost:5000"}
 TRACKING = {**SERVER, "experiment": "dev/mine"}
+_PERIOD = "terminationGracePeriodSeconds"
 LAUNCHED = ("python3", "-m", "slipway_trainer.launch", "--", "train.py")
 
 
@@ -46,11 +49,13 @@ def keepers(found: Mapping[str, Any]) -> list[str]:
     ("fields", "roles"),
     [
         ({"workers": 2}, ["Master"]),
-        ({"workers": 0}, ["Master"]),
         ({"workers": 3, "elastic": Elastic(min_replicas=2)}, ["Worker"]),
+        ({"outputs": "abfs://results/mine"}, []),
     ],
 )
-def test_whoever_may_be_rank_0_keeps_its_files(fields: dict[str, Any], roles: list[str]) -> None:
+def test_each_pod_that_may_be_rank_0_keeps_files_without_outputs_of_the_jobs_own(
+    fields: dict[str, Any], roles: list[str]
+) -> None:
     assert keepers(pods(submission(VOLUME_URL, **fields))) == roles
     assert keepers(pods(submission(**fields))) == []
 
@@ -63,40 +68,43 @@ def test_it_has_the_volume_where_the_url_leads_and_time_to_copy() -> None:
     assert {"name": "slipway-kept", "persistentVolumeClaim": claim} in master["volumes"]
     mounts = master["containers"][0]["volumeMounts"]
     assert {"name": "slipway-kept", "mountPath": "/opt/kept"} in mounts
-    assert master["terminationGracePeriodSeconds"] == 60
-    assert found["Worker"]["terminationGracePeriodSeconds"] == 10
+    assert [pod[_PERIOD] for pod in found.values()] == [60, 10]
+    store = pods(submission("abfs://artifacts@account.dfs.core.windows.net/slipway"))
+    assert keepers(store) == ["Master"]
+    assert "slipway-kept" not in str(store["Master"]["volumes"])
 
 
-def test_every_pod_knows_what_to_keep_for_which_nothing_is_trained_again() -> None:
-    own = submission(VOLUME_URL, keep=("*.pt", "runs/$(HOME)/**"))
-    for pod in pods(own).values():
-        assert variables(pod)["SLIPWAY_KEEP"] == '["*.pt", "runs/$$(HOME)/**"]'
-    assert own.digest() == submission(VOLUME_URL).digest()
+_DRILL = Drill(rank=1, step=100, within=60)
 
 
-def test_every_pod_knows_how_long_to_stay_and_which_rank_to_debug() -> None:
-    plain, debugged = submission(command=LAUNCHED), submission(command=LAUNCHED, debug=1)
-    held = submission(command=LAUNCHED, debug=1, on_failure=OnFailure(hold=90))
-    for pod in pods(held).values():
-        assert variables(pod)["SLIPWAY_HOLD"] == "90"
-        assert variables(pod)["SLIPWAY_DEBUG"] == "1"
-    assert held.digest() == debugged.digest(), "nothing is trained again to hold a pod"
-    assert debugged.digest() != plain.digest(), "who debugs it may change what it does"
-    assert checkpoint_key(held) == checkpoint_key(plain)
+@pytest.mark.parametrize(
+    ("fields", "name", "value"),
+    [
+        ({"keep": ("*.pt", "runs/$(HOME)/**")}, "KEEP", '["*.pt", "runs/$$(HOME)/**"]'),
+        ({"outputs_every": 60}, "OUTPUTS_EVERY", "60"),
+        ({"on_failure": OnFailure(hold=90)}, "HOLD", "90"),
+        ({"debug": 1}, "DEBUG", "1"),
+        ({"drill": _DRILL, "backoff_limit": 9}, "DRILL", "1 100"),
+    ],
+)
+def test_every_pod_knows_what_to_keep_hold_debug_and_drill(
+    fields: dict[str, Any], name: str, value: str
+) -> None:
+    declared = submission(VOLUME_URL, command=LAUNCHED, **fields)
+    for pod in pods(declared).values():
+        assert variables(pod)[f"SLIPWAY_{name}"] == value
+    assert checkpoint_key(declared) == checkpoint_key(submission(command=LAUNCHED))
 
 
-def test_every_pod_knows_the_drill_and_prints_what_its_rank_is_searched_for() -> None:
-    drill = Drill(rank=1, step=100, within=60)
+def test_every_pod_prints_what_a_drill_searches_for_and_the_gate_judges_how_long_it_took() -> None:
     plain = submission(command=LAUNCHED, metrics={"step": r"step (\d+)"}, backoff_limit=9)
-    drilled = replace(plain, job=replace(plain.job, drill=drill))
-    for pod in pods(drilled).values():
-        assert variables(pod)["SLIPWAY_DRILL"] == "1 100"
-        assert "SLIPWAY_METRICS" in variables(pod)
+    drilled, longer = (
+        replace(plain, job=replace(plain.job, drill=each))
+        for each in (_DRILL, replace(_DRILL, within=90))
+    )
+    assert all("SLIPWAY_METRICS" in variables(pod) for pod in pods(drilled).values())
     assert "SLIPWAY_METRICS" not in variables(pods(plain)["Worker"])
-    assert drilled.digest() != plain.digest()
-    longer = replace(drilled, job=replace(drilled.job, drill=replace(drill, within=90)))
-    assert longer.digest() == drilled.digest(), "the gate alone judges how long it took"
-    assert checkpoint_key(drilled) == checkpoint_key(plain)
+    assert longer.digest() == drilled.digest()
 
 
 def test_a_pod_that_was_held_is_not_started_again_nor_removed_before() -> None:
@@ -108,34 +116,16 @@ def test_a_pod_that_was_held_is_not_started_again_nor_removed_before() -> None:
     assert spec["runPolicy"] == policy
 
 
-def test_a_store_of_a_cloud_takes_no_volume() -> None:
-    found = pods(submission("abfs://artifacts@account.dfs.core.windows.net/slipway"))
-    assert keepers(found) == ["Master"]
-    assert "slipway-kept" not in str(found["Master"]["volumes"])
-
-
-def test_outputs_of_the_jobs_own_are_kept_nowhere_else() -> None:
-    assert keepers(pods(submission(VOLUME_URL, outputs="abfs://results/mine"))) == []
-
-
 def test_every_pod_knows_the_server_the_experiment_and_what_trains() -> None:
     facts = {"revision": "abc-dirty", "settings": {"epochs": 2}}
-    told = {
-        "": "mlflow",
-        "_URL": "http://mlflow:5000",
-        "_ADDRESS": "http://localhost:5000",
-        "_EXPERIMENT": "dev/mine",
-    }
+    expected = {f"_{name.upper()}": value for name, value in TRACKING.items() if name != "kind"}
     for pod in pods(submission(tracking=TRACKING), facts).values():
         found = tracking_of(pod)
         assert json.loads(found.pop("_FACTS")) == facts
-        assert found == told
+        assert found == {"": "mlflow", **expected}
     assert pods(submission(), facts) == pods(submission()), "one that is not tracked"
-
-
-def test_unknown_tracking_values_are_left_out_of_the_environment() -> None:
-    tracking = {"kind": "wandb", "experiment": "dev/mine"}
-    found = tracking_of(pods(submission(tracking=tracking))["Master"])
+    without_server = {"kind": "wandb", "experiment": "dev/mine"}
+    found = tracking_of(pods(submission(tracking=without_server))["Master"])
     assert found == {"": "wandb", "_EXPERIMENT": "dev/mine"}
 
 
@@ -149,5 +139,98 @@ def test_what_is_looked_for_in_the_output_is_known_to_rank_0_as_it_stands_in_the
     assert json.loads(value.replace("$$", "$")) == metrics
     elastic = pods(submission(metrics=metrics, workers=3, elastic=Elastic(min_replicas=2)))
     assert variables(elastic["Worker"])["SLIPWAY_METRICS"] == value
-    assert manifest(submission(metrics={})) == manifest(submission())
-    assert submission(metrics=metrics).digest() == submission().digest()
+
+
+SAVED = replace(CATALOG["mnist-gloo"], checkpoint=Checkpoint(every="500 steps"))
+
+
+def saving(
+    job: TrainingJob = SAVED, place: str | None = VOLUME_URL, image: Any = "trainer:1", **given: Any
+) -> list[Any]:
+    """Return the pods of the Master and of the Workers of a job with checkpoints."""
+    document = rendered(job, image, place=place, **given)
+    return [*jobs_declared.pods(document).values()]
+
+
+def saved(job: TrainingJob = SAVED, *of: Any, **given: Any) -> dict[str, Any]:
+    """Return the variables of the Master for its checkpoints, by the end of their name."""
+    found, name = variables(saving(job, *of, **given)[0]), "SLIPWAY_CHECKPOINT_"
+    return {k.removeprefix(name): v for k, v in found.items() if k.startswith(name)}
+
+
+DIRECTORY = saved()["DIR"]
+
+
+def test_every_pod_finds_the_jobs_checkpoints_on_the_stacks_volume() -> None:
+    for pod in saving():
+        assert pod["volumes"][-1]["persistentVolumeClaim"] == {"claimName": "slipway-kept"}
+        assert str(pod["volumes"]).count("slipway-kept") == 2, "one volume, by its name and claim"
+        assert pod["containers"][0]["volumeMounts"][-1]["mountPath"] == "/opt/kept"
+    times = [pod[_PERIOD] for pod in saving()]
+    assert times == [60, 30], "rank 0 copies its other files as well"
+    assert DIRECTORY.startswith("/opt/kept/checkpoints/mnist-gloo/")
+    assert saved().items() >= {"EVERY": "500 steps", "KEEP": "2"}.items()
+
+
+@pytest.mark.parametrize(
+    ("job", "place"), [(SAVED, None), (replace(SAVED, checkpoint=None), VOLUME_URL)]
+)
+def test_where_nothing_is_kept_nothing_is_written(job: TrainingJob, place: str | None) -> None:
+    assert "SLIPWAY_CHECKPOINT" not in str(saving(job, place))
+    assert submitted(job, place=place).digest() == submitted(SAVED, place=VOLUME_URL).digest()
+
+
+@pytest.mark.parametrize(
+    ("url", "place"), [(None, "abfs://kept@a/slipway"), ("s3://bucket/mine/", VOLUME_URL)]
+)
+def test_a_store_has_one_folder_and_each_pod_its_own(url: str | None, place: str) -> None:
+    job = replace(SAVED, checkpoint=Checkpoint(every="500 steps", url=url))
+    folder = DIRECTORY.removeprefix("/opt/kept")
+    assert saved(job, place)["DIR"] == f"/work{folder}"
+    assert saved(job, place)["URL"] == f"{(url or place).rstrip('/')}{folder}"
+    assert [pod[_PERIOD] for pod in saving(job, place)] == [60, 60], "time to copy the last one"
+    assert "slipway-kept" not in str(saving(job, place)[1]["volumes"])
+
+
+def test_two_stacks_at_one_url_have_folders_of_their_own_with_keys_of_the_same_name() -> None:
+    """Each removes what other declarations of its job have left, so none may see another's."""
+    job = replace(SAVED, checkpoint=Checkpoint(every="500 steps", url="s3://bucket/mine"))
+    before, place = saved(job)["URL"], "s3://bucket/mine/checkpoints"
+    *_, name, key = before.split("/")
+    for stack in ("slipway/dev", "slipway/prod"):
+        found = saved(job, stack=stack)
+        assert found["URL"] == f"{place}/{stack}/{name}/{key}"
+        assert found["URL_BEFORE"] == before, "found by a job that resumes"
+    for own in (VOLUME_URL, "abfs://kept@account/slipway"):
+        assert saved(SAVED, own, stack="slipway/dev") == saved(SAVED, own), "it is the stack's own"
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        ({"workers": 1}, True),
+        ({"limits": Limits(memory="3Gi")}, True),
+        ({"retries": 2}, True),
+        ({"checkpoint": Checkpoint(every="90s", keep=5)}, True),
+        ({"labels": {"team": "vision"}}, True),
+        ({"learning_rate": 0.02}, False),
+        ({"seed": 2}, False),
+        ({"args": ("--limit-train", "10")}, False),
+        ({"env": {"A": "1"}}, False),
+    ],
+)
+def test_the_directory_depends_on_the_programs_settings(change: dict[str, Any], same: bool) -> None:
+    assert (saved(replace(SAVED, **change))["DIR"] == DIRECTORY) is same
+
+
+def test_the_directory_depends_on_the_image() -> None:
+    assert saved(image="trainer:2")["DIR"] != DIRECTORY
+    unknown = saved(image=UNKNOWN)["DIR"]
+    assert unknown == "/opt/kept/checkpoints/mnist-gloo/<known later>"
+
+
+@pytest.mark.parametrize(
+    ("written", "read"), [("500 steps", "500 steps"), ("1 step", "1 steps"), ("10m", "600 s")]
+)
+def test_an_interval_is_one_of_steps_or_of_time(written: str, read: str) -> None:
+    assert Checkpoint(every=written).every == read

@@ -4,7 +4,6 @@ A fixture in tests/policy is a job as it stands under `slipway:jobs`, the cluste
 and of a bad one where its mistake is and words of what is said of it.
 """
 
-import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ import yaml
 from clusters.image_registry import Registry
 from clusters.nodes import Capacity, GpuPool, NodePool
 from core.fields import size
-from core.problem import Problem
 from images.build.releases import Card
 from jobs.config import RULES, JobsConfig, read
 from jobs.rules.rule import Surroundings
@@ -55,27 +53,14 @@ def test_every_rule_has_a_bad_and_a_good_fixture_and_none_is_left_over() -> None
     assert {path.name for path in FIXTURES.glob("*.yaml")} == wanted
 
 
-def test_every_rule_points_to_where_there_is_more_to_read(root: Path) -> None:
-    for rule in RULES:
-        if not rule.pointer.startswith("https://"):
-            path, _, anchor = rule.pointer.partition("#")
-            headings = re.findall(r"^#+ (.*)", (root / path).read_text(), re.MULTILINE)
-            assert anchor in [each.lower().replace(" ", "-") for each in headings], rule.name
-
-
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule.name))
-def test_a_rule_finds_its_mistake_and_says_why_and_where_to_read_more(rule: Any) -> None:
+def test_a_rule_finds_its_mistake_says_why_and_lets_a_good_job_pass(rule: Any) -> None:
     fixture, found = judged(FIXTURES / f"{rule.name}.bad.yaml")
     (problem,) = found.problems
-    assert isinstance(problem, Problem)
     (name,) = fixture["job"]
     assert problem.key == ".".join(filter(None, (KEY, name, fixture["at"])))
     assert fixture["says"] in problem.text
     assert problem.text.endswith(f"; see {rule.pointer}")
-
-
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule.name))
-def test_a_good_job_is_let_pass_without_a_word(rule: Any) -> None:
     fixture, found = judged(FIXTURES / f"{rule.name}.good.yaml")
     assert found.problems == []
     assert [job.name for job in found.jobs] == list(fixture["job"])
@@ -88,26 +73,24 @@ def test_gpus_on_a_cluster_without_any_are_refused_with_what_gives_it_some() -> 
     assert "this cluster has no nodes with GPUs; remove it, or add" in problem.text
 
 
-@pytest.mark.parametrize("path", ["/results/../tmp", "/results/a/../../resultsb", "//tmp"])
-def test_outputs_are_kept_only_where_their_path_really_leads(path: str) -> None:
-    volumes = {"results": {"size": "1Gi", "mountPath": "/results"}}
-    section = {"cifar-gloo": {"outputs": f"file://{path}", "volumes": volumes}}
-    found = [each.key for each in read(section, KEY, site({})).problems]
-    assert found == [f"{KEY}.cifar-gloo.outputs"]
-    section["cifar-gloo"]["outputs"] = "file:///results/../results/cifar"
-    assert read(section, KEY, site({})).problems == []
+def test_outputs_are_kept_only_where_their_path_really_leads() -> None:
+    def keys(path: str) -> list[str]:
+        volumes = {"results": {"size": "1Gi", "mountPath": "/results"}}
+        section = {"cifar-gloo": {"outputs": f"file://{path}", "volumes": volumes}}
+        return [each.key for each in read(section, KEY, site({})).problems]
+
+    for path in ("/results/../tmp", "/results/a/../../resultsb", "//tmp"):
+        assert keys(path) == [f"{KEY}.cifar-gloo.outputs"]
+    assert keys("/results/../results/cifar") == []
 
 
 @pytest.mark.parametrize(
     ("line", "meets"),
     [
         ("from torch.distributed.elastic.multiprocessing.errors import record", False),
-        ("import torch.distributed.elastic.multiprocessing.errors as errors", False),
         ("from torch.distributed.elastic.utils.data import ElasticDistributedSampler", False),
-        ("from torch.distributed.elastic.agent.server.api import WorkerSpec", True),
         ("from torch.distributed.elastic import rendezvous", True),
         ("from torch.distributed.launcher.api import elastic_launch", True),
-        ("from slipway_trainer import elastic", True),
         ('subprocess.run(["torchrun", "worker.py"])', True),
     ],
 )

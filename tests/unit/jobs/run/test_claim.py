@@ -21,9 +21,10 @@ def state() -> dict[str, Any]:
         return {"manifest": {"metadata": METADATA}, "kubeconfig": gone.kubeconfig}
 
 
-def test_it_can_be_deleted_where_its_cluster_is_taken_for_gone(
+def test_without_its_cluster_it_is_not_lost_and_deleted_only_where_that_is_taken_for_gone(
     state: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert ClaimHandler().diff(state, state, Row()) == []
     monkeypatch.setattr(claim, "_SECONDS", 0)
     deletion = "the deletion of PersistentVolumeClaim slipway-jobs/mine-results"
     with pytest.raises(TimeoutError, match=deletion):
@@ -43,25 +44,14 @@ def test_a_deleted_claim_is_created_again_by_the_next_up() -> None:
         assert ClaimHandler().diff(there, there, Row()) == []
 
 
-def test_a_cluster_that_does_not_answer_has_lost_no_claim(state: dict[str, Any]) -> None:
-    assert ClaimHandler().diff(state, state, Row()) == []
+def test_a_claim_of_another_class_is_another_one_and_a_size_grows_in_place() -> None:
+    def replaces(**changed: Any) -> bool:
+        before, now = (
+            {"manifest": volumes.claim(KEPT_CLAIM, "slipway-jobs", **each), "kubeconfig": "k"}
+            for each in ({"size": "10Gi"}, {"size": "10Gi", **changed})
+        )
+        return any(each.replace for each in ClaimHandler().diff(before, now, Row()))
 
-
-def claim_of(size: str = "10Gi", **others: Any) -> dict[str, Any]:
-    made = volumes.claim(KEPT_CLAIM, "slipway-jobs", size, **others)
-    return {"manifest": made, "kubeconfig": "k"}
-
-
-@pytest.mark.parametrize(
-    ("changed", "replaced"),
-    [
-        ({"size": "20Gi"}, False),
-        ({"storage_class": "nfs"}, True),
-        ({"mode": "ReadWriteMany"}, True),
-    ],
-)
-def test_a_claim_of_another_class_is_another_one_and_a_size_grows_in_place(
-    changed: dict[str, Any], replaced: bool
-) -> None:
-    changes = ClaimHandler().diff(claim_of(), claim_of(**changed), Row())
-    assert any(each.replace for each in changes) is replaced
+    assert not replaces(size="20Gi")
+    assert replaces(storage_class="nfs")
+    assert replaces(mode="ReadWriteMany")

@@ -1,9 +1,7 @@
-"""When a run is trained again, changed in place, or left alone."""
+"""A run is trained again, changed in place, or left alone."""
 
-import copy
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,14 +15,14 @@ from jobs.config import CATALOG
 from jobs.model.names import RUN_LABEL
 from jobs.model.places import VOLUME_URL
 from jobs.plan import TrainingCost
-from jobs.records.archive import Archive, of_job
+from jobs.records.archive import of_job
 from jobs.records.history import History, Record
-from jobs.result import RunResult, State
-from jobs.run import lifecycle, notify, train
+from jobs.result import RunResult
+from jobs.run import lifecycle, train
 from jobs.run.lifecycle import PyTorchJobHandler
 from jobs.run.train import Training
 from tests.unit.archived_run import line, made
-from tests.unit.jobs_declared import IMAGE, submitted
+from tests.unit.jobs_declared import submitted
 from tests.unit.row import Row
 
 
@@ -37,7 +35,7 @@ class Quiet(Row):
 
 @pytest.fixture(autouse=True)
 def ledger(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
-    """What a waiter in the cluster has written of the run: there is none."""
+    """The ledger of a run without a waiter in the cluster."""
     made = MagicMock()
     made.read_values.return_value = None
     monkeypatch.setattr(lifecycle, "_api", lambda _: made)
@@ -56,47 +54,26 @@ def diff(inputs: Mapping[str, Any], result: Mapping[str, Any] = SUCCEEDED) -> di
 
 
 def changed(path: str, value: object) -> dict[str, Any]:
-    inputs: dict[str, Any] = copy.deepcopy(dict(INPUTS))
-    *parents, last = path.split("/")
-    place: Any = inputs
-    for parent in parents:
-        place = place[parent]
-    place[last] = value
-    return inputs
-
-
-@pytest.mark.parametrize("state", ["Failed", "TimedOut", "CannotStart"])
-def test_a_run_that_did_not_succeed_is_trained_again_by_a_plain_up(state: str) -> None:
-    assert diff(INPUTS, {"state": state}) == {"result": True}
+    """Return INPUTS with another value at a path of one or two keys."""
+    first, *rest = path.split("/")
+    return {**INPUTS, first: {**INPUTS[first], rest[0]: value} if rest else value}
 
 
 @pytest.mark.parametrize(
     ("path", "value", "trains"),
     [
-        ("job/workers", 2, True),
-        ("job/restartPolicy", "Never", True),
-        ("job/env", {"A": "1"}, True),
         ("image", "localhost/slipway-trainer:2", True),
         ("image", UNKNOWN, True),
         ("namespace", "other", True),
-        ("job/labels", {"team": "vision"}, False),
-        ("job/annotations", {"note": "x"}, False),
-        ("job/ttlSecondsAfterFinished", 60, False),
-        ("job/backoffLimit", 5, False),
-        ("job/timeout", 60, False),
-        ("job/pullSecrets", ["registry"], False),
         ("place", "abfs://files/slipway", False),
         ("tracking", {"kind": "wandb"}, False),
         ("kubeconfig", "renewed", False),
     ],
 )
 def test_what_can_alter_the_result_trains_again(path: str, value: object, trains: bool) -> None:
-    """All else is changed in place."""
+    """All else is changed in place; test_submitted.py has the fields of a job."""
     [(found, replaces)] = diff(changed(path, value)).items()
     assert (found.startswith(path.replace("/", ".")), replaces) == (True, trains)
-
-
-RUNNING = {"state": "Running", "run_id": "mine-1"}
 
 
 @pytest.mark.parametrize(
@@ -104,98 +81,52 @@ RUNNING = {"state": "Running", "run_id": "mine-1"}
     [
         ({"status": "2 ranks: 2 running"}, {"waiter": "image"}, {}),
         ({"status": "2 ranks: 2 running"}, {}, {"result": False}),
-        ({"result": "{}"}, {"waiter": "image"}, {"result": False}),
         (None, {"waiter": "image"}, {"result": True}),
     ],
-    ids=["goes on", "is to be waited for now", "has ended", "is gone"],
+    ids=["goes on", "is to be waited for now", "is gone"],
 )
-def test_what_became_of_a_run_that_was_left_to_its_waiter_is_taken_up(
-    written: dict[str, str] | None,
-    more: dict[str, str],
-    changes: dict[str, bool],
-    ledger: MagicMock,
+def test_a_run_that_was_left_to_its_waiter_is_trained_again_only_if_it_is_gone(
+    written: dict[str, str] | None, more: Any, changes: dict[str, bool], ledger: MagicMock
 ) -> None:
-    """It trains again only where the cluster knows nothing of it any more."""
     ledger.read_values.return_value = written
-    assert diff({**INPUTS, **more}, RUNNING) == changes
+    assert diff({**INPUTS, **more}, {"state": "Running", "run_id": "mine-1"}) == changes
 
 
-def test_a_waiter_has_the_run_if_made(ledger: MagicMock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then it is waited for as ever, and the reason is told."""
-    left, waited = RunResult(state="Running"), RunResult(state="Succeeded", duration_seconds=1)
+def test_where_a_waiter_is_refused_the_run_is_waited_for_here(
+    ledger: MagicMock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited = RunResult(state="Succeeded", duration_seconds=1)
     monkeypatch.setattr(Training, "to_the_end", lambda _: waited)
-    ledger.follow.return_value = left
-    row, inputs = Quiet(), {**INPUTS, "waiter": "image"}
-    assert PyTorchJobHandler().create(inputs, row)[1]["result"]["state"] == "Running"
-    run, *others = ledger.begin.call_args.args
-    assert others == [SUBMISSION.digest(), "image", None]
-    assert "kubeconfig" not in run
     ledger.begin.side_effect = ApiException(status=403, reason="may not create roles")
-    assert PyTorchJobHandler().create(inputs, row)[1]["result"]["state"] == "Succeeded"
+    row = Quiet()
+    result = PyTorchJobHandler().create({**INPUTS, "waiter": "image"}, row)[1]["result"]
+    assert result["state"] == "Succeeded"
     assert "waiting here, as creating a waiter was refused: 403 may not create roles" in row.said
-
-
-def test_a_refresh_keeps_the_result_without_asking_the_cluster() -> None:
-    kept = PyTorchJobHandler().read({**INPUTS, "result": SUCCEEDED}, Quiet())
-    assert kept == {"result": SUCCEEDED}
 
 
 COST: dict[str, Any] = {"fewest": 1, "nodes": 2.0, "hourly": 1.8, "currency": "USD"}
 
 
 def test_a_change_that_trains_again_says_what_that_costs() -> None:
-    assert diff({**INPUTS, "cost": COST}) == {}, "another price is no change"
-    row = Row()
-    state = {**INPUTS, "result": {**SUCCEEDED, "duration_seconds": 600.4}}
-    PyTorchJobHandler().diff(state, {**changed("job/timeout", 60), "cost": COST}, row)
-    again = {**changed("job/workers", 2), "cost": COST}
-    PyTorchJobHandler().diff(state, again, row)
+    hook = {"url": "https://hidden", "on": ["failed"], "stack": "of mine"}
+    assert diff({**INPUTS, "cost": COST, "hook": hook}) == {}, "neither is a change of the run"
+    row, state = Row(), {**INPUTS, "result": {**SUCCEEDED, "duration_seconds": 600.4}}
+    for path, value in (("job/timeout", 60), ("job/workers", 2)):
+        PyTorchJobHandler().diff(state, {**changed(path, value), "cost": COST}, row)
     in_place, trains = row.said
     assert "costs" not in in_place
     told = "; costs USD 0.30 to 1.50 (2 nodes at 1.8 an hour), if it takes 600 s again"
     assert trains.endswith(told)
 
 
-@dataclass
-class Waited:
-    """What the waits of runs that succeed at once were given, and what was kept before."""
-
-    archive: Archive
-    given: list[Any] = field(default_factory=list)
-    before: list[Record] = field(default_factory=list)
-
-    def __call__(self, *values: Any) -> "Waited":
-        self.given.append(values)
-        return self
-
-    def to_the_end(self) -> RunResult:
-        self.before += History(self.archive).records()
-        return RunResult(state="Succeeded", duration_seconds=1)
-
-
-SUBMITTED = "2026-01-01T00:00:00Z"
-
-
-@pytest.fixture
-def waited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Waited:
-    made = Waited(Archive(tmp_path))
-    metadata = {"labels": {RUN_LABEL: "mine-1"}, "creationTimestamp": SUBMITTED}
+def test_the_wait_knows_the_price_of_gpus_that_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    metadata = {"labels": {RUN_LABEL: "mine-1"}, "creationTimestamp": "2026-01-01T00:00:00Z"}
     monkeypatch.setattr(train, "submit", lambda *_, **__: {"metadata": metadata})
-    monkeypatch.setattr(train, "Wait", made)
-    monkeypatch.setattr(lifecycle, "archive", MagicMock(of_urn=lambda _: made.archive))
-    return made
-
-
-def test_the_wait_knows_limit_and_price(waited: Waited) -> None:
-    """Otherwise GPUs that idle could not be told with their price."""
-    watched = {**changed("job/minGpuUtilization", 20), "cost": COST}
-    watched["job"] |= {"gpus": 1}
-    for inputs in (dict(INPUTS), watched):
-        PyTorchJobHandler().create(inputs, Quiet())
-    (plain, nothing), (limited, cost) = ((given[2], given[5]) for given in waited.given)
-    assert (plain.min_gpu_utilization, nothing) == (None, None)
-    assert (limited.timeout, limited.start_timeout, limited.min_gpu_utilization) == (86400, 300, 20)
-    assert cost == TrainingCost(**COST)
+    monkeypatch.setattr(train, "Wait", wait := MagicMock())
+    ended = RunResult(state="Succeeded", duration_seconds=1)
+    wait.return_value.to_the_end.return_value = ended
+    PyTorchJobHandler().create({**INPUTS, "cost": COST}, Quiet())
+    assert TrainingCost(**COST) in wait.call_args.args
 
 
 @pytest.mark.parametrize(
@@ -222,55 +153,19 @@ def test_a_run_that_takes_the_place_of_another_knows_the_last_success_by_the_sta
     assert end.call_args_list == [call(last), call(None)]
 
 
-@pytest.mark.parametrize("state", ["Succeeded", "Failed"])
-def test_a_webhook_gets_only_the_end_of_an_awaited_run(
-    state: State, monkeypatch: pytest.MonkeyPatch, ledger: MagicMock
-) -> None:
-    result, post = RunResult(state=state, run_id="mine-1", duration_seconds=1), MagicMock()
-    post.return_value = 204
-    monkeypatch.setattr(Training, "to_the_end", lambda _: result)
-    monkeypatch.setattr(notify, "_post", post)
-    ledger.name = "mine"
-    hook = {"url": "https://hidden", "on": ["failed", "succeeded"], "stack": "of mine"}
-    given = {**INPUTS, "hook": hook}
-    _, outputs = PyTorchJobHandler().create(given, Quiet())
-    url, body, _ = post.call_args.args
-    assert url == "https://hidden"
-    said = json.loads(body)
-    assert (said["id"], said["job"], said["stack"]) == (f"mine-1/{state}", "mine", "of mine")
-    assert outputs == {"result": result.as_map()}
-    handler = PyTorchJobHandler()
-    assert "hook" in handler.passing_inputs
-    assert [each.path for each in handler.diff({**INPUTS, **outputs}, given, Quiet())] == (
-        [] if state == "Succeeded" else ["result"]
-    )
-    handler.update({**INPUTS, **outputs}, given, Quiet())
-    post.assert_called_once()
-
-
-def test_a_run_is_kept_before_and_after(waited: Waited) -> None:
-    _, outputs = PyTorchJobHandler().create(dict(INPUTS), Quiet())
-    [before], [after] = waited.before, History(waited.archive).records()
-    assert (before.run_id, before.submitted, before.result) == ("mine-1", SUBMITTED, None)
-    assert before.provenance["image"] == IMAGE
-    assert before.provenance["settings"]["epochs"] == 1
-    assert after.result == outputs["result"]
-
-
 def test_the_log_of_a_run_is_searched_by_metrics_that_come_after_it() -> None:
     """And nothing is trained."""
     made([line(1, "epoch 1: acc=0.5 f1=0.25")], job="mine", run_id="mine-1")
-    before = {**INPUTS, "result": {"state": "Succeeded", "run_id": "mine-1", "duration_seconds": 1}}
-    now = changed("job/metrics", {"accuracy": "acc=([0-9.]+)"})
-    assert set(diff(now).values()) == {False}
-    found = PyTorchJobHandler().update(before, now, Quiet())["result"]
-    assert found["accuracy"] == 0.5
-    other = changed("job/metrics", {"accuracy": "f1=([0-9.]+)"})
-    again = PyTorchJobHandler().update({**now, "result": found}, other, Quiet())["result"]
-    assert again["accuracy"] == 0.25
-    labelled = {**other, "job": {**other["job"], "labels": {"team": "vision"}}}
-    kept = PyTorchJobHandler().update({**other, "result": found}, labelled, Quiet())
-    assert kept == {"result": found}, "what did not change is not looked for again"
+    state = {**INPUTS, "result": {"state": "Succeeded", "run_id": "mine-1", "duration_seconds": 1}}
+    for pattern, accuracy in (("acc=([0-9.]+)", 0.5), ("f1=([0-9.]+)", 0.25)):
+        now = changed("job/metrics", {"accuracy": pattern})
+        assert set(diff(now).values()) == {False}
+        found = PyTorchJobHandler().update(state, now, Quiet())
+        assert found["result"]["accuracy"] == accuracy
+        state = {**now, **found}
+    labelled = {**state, "job": {**state["job"], "labels": {"team": "vision"}}}
+    kept = PyTorchJobHandler().update(state, labelled, Quiet())
+    assert kept == {"result": state["result"]}, "what did not change is not looked for again"
 
 
 def test_a_renamed_job_takes_its_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

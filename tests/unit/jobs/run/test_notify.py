@@ -1,4 +1,4 @@
-"""What a webhook gets of a run's end, how often, and what becomes of one that is down."""
+"""A webhook is notified of a run's end, again if it is down, and never ends a run."""
 
 import threading
 import time
@@ -12,7 +12,7 @@ import tenacity
 from jobs.result import FailureDetails, RunResult
 from jobs.run import notify
 from jobs.run.notify import Hook
-from tests.doubles.webhook import PATH, Webhook, signature, webhook
+from tests.doubles.webhook import PATH, Webhook, webhook
 
 _FIGURES: dict[str, Any] = {"accuracy": 0.97, "metrics": {"f1": 0.5}, "duration_seconds": 12.5}
 SUCCEEDED = RunResult(state="Succeeded", run_id="mine-1", image="not for them", **_FIGURES)
@@ -75,19 +75,11 @@ def test_teams_gets_an_adaptive_card_with_the_text_as_it_is(receiver: Webhook) -
     assert told(Hook(receiver.url, form="teams"), FAILED) == []
     [message] = receiver.bodies
     [attachment] = message["attachments"]
-    assert message["type"] == "message"
+    card = attachment["content"]
+    assert (message["type"], card["type"]) == ("message", "AdaptiveCard")
     assert attachment["contentType"] == "application/vnd.microsoft.card.adaptive"
-    assert attachment["content"]["type"] == "AdaptiveCard"
-    [block] = attachment["content"]["body"]
     text = f"Job mine in stack dev: Failed: {FAILED.reason}"
-    assert block["inlines"] == [{"type": "TextRun", "text": text}]
-
-
-def test_a_body_is_signed_with_the_key_if_there_is_one(receiver: Webhook) -> None:
-    assert told(Hook(receiver.url), FAILED) + told(Hook(receiver.url, "a key"), FAILED) == []
-    (plain, _), (signed, body) = receiver.got
-    assert "Slipway-Signature" not in plain
-    assert signed["Slipway-Signature"] == signature("a key", body)
+    assert card["body"][0]["inlines"] == [{"type": "TextRun", "text": text}]
 
 
 @pytest.mark.parametrize(
@@ -118,7 +110,7 @@ def test_one_that_is_down_gets_the_same_again(receiver: Webhook, waits: list[flo
     assert len(waits) == 3
 
 
-@pytest.mark.parametrize("status", [302, 400, 403, 404, 410])
+@pytest.mark.parametrize("status", [302, 403, 410])
 def test_what_it_refuses_is_a_warning_and_goes_nowhere(receiver: Webhook, status: int) -> None:
     receiver.answers = [status]
     text = f"the webhook was not notified that job mine ended Failed: it returned status {status}"
@@ -137,12 +129,7 @@ def test_after_ten_minutes_it_is_given_up_with_a_warning(receiver: Webhook) -> N
 
 @pytest.mark.parametrize(
     ("url", "retries"),
-    [
-        (f"http://127.0.0.1:1/{PATH}", 3),
-        (PATH, 0),
-        (f"gopher://{PATH}", 0),
-        (f"http://127.0.0.1:{PATH}", 0),
-    ],
+    [(f"http://127.0.0.1:1/{PATH}", 3), (PATH, 0), (f"http://127.0.0.1:{PATH}", 0)],
 )
 def test_no_warning_has_the_address_in_it(url: str, retries: int, waits: list[float]) -> None:
     """It is a secret."""
@@ -154,10 +141,14 @@ def test_no_warning_has_the_address_in_it(url: str, retries: int, waits: list[fl
     assert len(waits) == retries
 
 
-def test_one_that_hangs_holds_up_no_run(receiver: Webhook, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_hangs_holds_up_no_run_and_one_that_answers_is_called_before_it_goes_on(
+    receiver: Webhook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warnings: list[str] = []
+    Hook(receiver.url).notify_in_thread("mine", SUCCEEDED, warnings.append)
+    assert ([body["id"] for body in receiver.bodies], warnings) == (["mine-1/Succeeded"], [])
     receiver.hanging = threading.Event()
     monkeypatch.setattr(notify, "_BRIEFLY", 0.2)
-    warnings: list[str] = []
     begun = time.monotonic()
     Hook(receiver.url).notify_in_thread("mine", FAILED, warnings.append)
     assert time.monotonic() - begun < 5
@@ -174,10 +165,3 @@ def test_each_try_has_a_limit_of_time_and_another_follows(
     [warning] = told(Hook(receiver.url), FAILED)
     assert warning.endswith(": ReadTimeout")
     assert len(waits) == 3
-
-
-def test_a_responsive_webhook_is_called_before_the_run_continues(receiver: Webhook) -> None:
-    warnings: list[str] = []
-    Hook(receiver.url).notify_in_thread("mine", SUCCEEDED, warnings.append)
-    assert [body["id"] for body in receiver.bodies] == ["mine-1/Succeeded"]
-    assert warnings == []

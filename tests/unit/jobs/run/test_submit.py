@@ -1,9 +1,12 @@
-"""What a job is submitted with besides its manifest, and how runs are stopped at the end."""
+"""Jobs are submitted, submitted again after a disruption, and stopped at the end."""
 
-from collections.abc import Iterator
-from dataclasses import replace
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any, cast
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -12,16 +15,87 @@ from jobs.model.manifest import manifest
 from jobs.model.names import RUN_LABEL
 from jobs.model.parts import Drill
 from jobs.model.pytorchjob import QUEUE_LABEL
+from jobs.model.submission import Submission
+from jobs.records.archive import Archive
+from jobs.result import RunResult
+from jobs.run import retry
 from jobs.run.submit import HASH_LABEL, remove, stop_all, submit
+from jobs.run.train import Training
 from tests.unit.clusters.operator.test_operator_ready import JOBS
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.jobs.run.test_lifecycle import SUBMISSION, Quiet
-from tests.unit.jobs.run.test_retry import Cluster
 from tests.unit.jobs_objects import clock, node
 
+DISRUPTION = "pod mnist-gloo-worker-0 was evicted"
+SUCCEEDED: dict[str, Any] = {"state": "Succeeded", "reason": ""}
+LOST: dict[str, Any] = {
+    "state": "Failed",
+    "reason": "rank 1 exited with code 143",
+    "started": clock(0),
+    "completed": clock(9),
+    "duration_seconds": 9.0,
+    "failure": {"disruption": DISRUPTION, "log": []},
+}
+BROKEN: dict[str, Any] = {"state": "Failed", "reason": "rank 1 ran out of memory", "failure": {}}
+_ONE_LOST = retry.with_ended([], RunResult.from_map(LOST), DISRUPTION)
 
-def submitted() -> dict[str, Any]:
-    return submit(cast("JobApi", Cluster()), SUBMISSION, {}, Quiet())
+
+@dataclass
+class Cluster:
+    """A cluster with room for one job: what was submitted, and what became of it."""
+
+    name: str = "mnist-gloo"
+    namespace: str = "slipway-jobs"
+    job: dict[str, Any] | None = None
+    submitted: list[dict[str, Any]] = field(default_factory=list)
+    left: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def retrying(self, seconds: float) -> "Cluster":
+        return self
+
+    def get(self) -> dict[str, Any] | None:
+        return self.job
+
+    def create(self, job: dict[str, Any]) -> dict[str, Any]:
+        assert self.job is None
+        self.job = copy.deepcopy(job)
+        self.job["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+        self.submitted.append(self.job)
+        self.left = {str(number): {"metadata": {"name": str(number)}} for number in range(4)}
+        return self.job
+
+    def patch(self, change: dict[str, Any], pod: str | None = None) -> None:
+        if pod is not None:
+            return  # Labels of pods are none of these tests' matter.
+        assert self.job is not None
+        told = change["metadata"].get("annotations", {})
+        self.job["metadata"].setdefault("annotations", {}).update(told)
+
+    def delete(self) -> None:
+        self.job = None
+        self.left = {}
+
+    def pods(self) -> list[dict[str, Any]]:
+        return list(self.left.values())
+
+    def delete_pod(self, name: str) -> None:
+        del self.left[name]
+
+    def end(self, condition: str) -> None:
+        assert self.job is not None
+        self.job["status"] = {"conditions": [{"type": condition, "status": "True"}]}
+
+
+def submitted(
+    cluster: "Cluster | None" = None,
+    submission: Submission = SUBMISSION,
+    before: Sequence[retry.Attempt] = (),
+) -> dict[str, Any]:
+    return submit(cast("JobApi", cluster or Cluster()), submission, {}, Quiet(), before)
+
+
+def declared(**fields: Any) -> Submission:
+    return replace(SUBMISSION, job=replace(SUBMISSION.job, **fields))
 
 
 def test_a_job_and_its_pods_have_the_same_run_id_and_every_submission_another() -> None:
@@ -37,12 +111,8 @@ def test_a_job_and_its_pods_have_the_same_run_id_and_every_submission_another() 
 
 
 def test_only_the_first_attempt_is_drilled() -> None:
-    drill = Drill(rank=1, step=100, within=60)
-    drilled = replace(SUBMISSION, job=replace(SUBMISSION.job, drill=drill, backoff_limit=9))
-    first, again = (
-        submit(cast("JobApi", Cluster()), drilled, {}, Quiet(), before)
-        for before in ((), [{"number": 1}])
-    )
+    drilled = declared(drill=Drill(rank=1, step=100, within=60), backoff_limit=9)
+    first, again = (submitted(None, drilled, before) for before in ((), [{"number": 1}]))
     assert "SLIPWAY_DRILL" in str(first["spec"])
     assert "SLIPWAY_DRILL" not in str(again["spec"])
     labels = [each["metadata"]["labels"][HASH_LABEL] for each in (first, again)]
@@ -54,24 +124,136 @@ def test_only_the_first_attempt_is_drilled() -> None:
     [
         (True, "reserch", "research", False),
         (False, "reserch", "research", True),
-        (True, "research", "research", True),
         (True, "default", None, True),
     ],
-    ids=["waits in another queue", "runs", "waits in this queue", "waits in Kueue's default"],
+    ids=["waits in another queue", "runs", "waits in Kueue's default"],
 )
 def test_a_job_suspended_in_another_queue_is_resubmitted(
     suspended: bool, queue: str, wanted: str | None, stays: bool
 ) -> None:
     """One whose queue does not exist would be waited for without end."""
-    there, now = (
-        replace(SUBMISSION, job=replace(SUBMISSION.job, queue=each)) for each in (queue, wanted)
-    )
+    there, now = declared(queue=queue), declared(queue=wanted)
     labels = {HASH_LABEL: there.digest(), RUN_LABEL: "earlier"}
     existing = manifest(there, labels=labels)
     existing["spec"]["runPolicy"]["suspend"] = suspended
-    job = submit(cast("JobApi", Cluster(job=existing)), now, {}, Quiet())
+    job = submitted(Cluster(job=existing), now)
     assert (job["metadata"]["labels"][RUN_LABEL] == "earlier") == stays
     assert job["metadata"]["labels"][QUEUE_LABEL] == (queue if stays else wanted)
+
+
+@pytest.mark.parametrize(
+    ("end", "retry_on", "reason"),
+    [
+        (LOST, ["lostNode"], DISRUPTION),
+        (LOST, ["lostNode", "ownFailure"], DISRUPTION),
+        (LOST, ["ownFailure"], None),
+        (BROKEN, ["lostNode"], None),
+        (BROKEN, ["lostNode", "ownFailure"], BROKEN["reason"]),
+        ({**BROKEN, "state": "TimedOut"}, ["ownFailure"], None),
+        ({**BROKEN, "state": "CannotStart"}, ["ownFailure"], None),
+        (SUCCEEDED, ["lostNode", "ownFailure"], None),
+    ],
+)
+def test_what_retry_on_names_is_retried(
+    end: dict[str, Any], retry_on: list[str], reason: str | None
+) -> None:
+    """No disruption or limit of time counts as a failure of its own."""
+    assert retry.curable(RunResult.from_map(end), retry_on) == reason
+
+
+Train = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def train(monkeypatch: pytest.MonkeyPatch) -> Train:
+    """Return the result of a run whose attempts end one after the other as told."""
+
+    def made(
+        cluster: Cluster,
+        *ends: Mapping[str, Any],
+        succeeded: str | None = None,
+        **fields: Any,
+    ) -> dict[str, Any]:
+        coming = list(ends)
+
+        class Ended:
+            def __init__(self, *_: Any) -> None: ...
+
+            def to_the_end(self) -> RunResult:
+                assert cluster.job is not None
+                end = dict(coming.pop(0))
+                cluster.end(end.pop("condition", end["state"]))
+                run_id = cluster.job["metadata"]["labels"][RUN_LABEL]
+                return RunResult.from_map({**end, "run_id": run_id})
+
+        monkeypatch.setattr("jobs.run.train.Wait", Ended)
+        submission = replace(declared(**fields), succeeded=succeeded)
+        logs = MagicMock(spec=Archive, directory=Path("/proc/nowhere"))
+        api = cast("JobApi", cluster)
+        result = Training(api, submission, {}, logs, Quiet()).to_the_end().as_map()
+        assert coming == []
+        return result
+
+    return made
+
+
+def test_a_lost_job_called_a_success_is_not_resumed(train: Train) -> None:
+    cluster = Cluster()
+    train(cluster, {**LOST, "condition": "Succeeded"}, SUCCEEDED, retries=1)
+    assert len(cluster.submitted) == 2
+
+
+def test_another_process_reads_the_attempts_from_the_job(train: Train) -> None:
+    second = Cluster()
+    submitted(second, before=_ONE_LOST)
+    assert train(second, SUCCEEDED, retries=2)["attempts"] == _ONE_LOST
+    assert len(second.submitted) == 1
+    lost = Cluster()
+    submitted(lost)
+    lost.end("Failed")
+    lost.patch({"metadata": {"annotations": retry.annotations(_ONE_LOST)}})
+    assert train(lost, SUCCEEDED, retries=2)["attempts"] == _ONE_LOST
+    assert lost.submitted[1]["metadata"]["labels"][retry.LABEL] == "2"
+
+
+def test_the_attempts_of_another_declaration_are_forgotten(train: Train) -> None:
+    cluster = Cluster()
+    submitted(cluster, declared(epochs=2), _ONE_LOST)
+    cluster.end("Failed")
+    assert "attempts" not in train(cluster, SUCCEEDED, retries=2)
+
+
+def test_attempts_and_results_know_the_last_success(train: Train) -> None:
+    """By that the pods keep its files, and `make fetch RUN=succeeded` finds them."""
+    cluster, last = Cluster(), "mnist-gloo-20260101-000000-aaaa"
+    result = train(cluster, LOST, LOST, succeeded=last, retries=1)
+    assert (result["state"], [each["number"] for each in result["attempts"]]) == ("Failed", [1])
+    assert result["last_succeeded"] == last
+    for job in cluster.submitted:
+        roles = job["spec"]["pytorchReplicaSpecs"]
+        pods = {role: each["template"]["spec"]["containers"][0] for role, each in roles.items()}
+        assert {"name": "SLIPWAY_SUCCEEDED", "value": last} in pods["Master"]["env"]
+        assert "SLIPWAY_SUCCEEDED" not in str(pods["Worker"]), "which keeps nothing"
+    assert "last_succeeded" not in train(Cluster(), SUCCEEDED)
+    adopted = Cluster()
+    submitted(adopted, replace(SUBMISSION, succeeded=last))
+    assert train(adopted, LOST, BROKEN, retries=1)["last_succeeded"] == last
+    assert len(adopted.submitted) == 2
+
+
+def _told(**fields: Any) -> RunResult:
+    times = {"started": clock(0, 1), "completed": clock(0, 2)}
+    return RunResult.from_map({**SUCCEEDED, "run_id": "run-2", **times, **fields})
+
+
+def test_goodput_is_the_time_in_steps_that_stayed_over_that_of_all_attempts() -> None:
+    before = [{"number": 1, "run_id": "run-1", "started": clock(0)}]
+    steps = {"run-0": 500.0, "run-1": 20.0, "run-2": 40.0}
+    assert retry.complete(_told(step_seconds=steps), before, None).goodput == 0.5
+    assert retry.complete(_told(step_seconds=steps), [], None).goodput == 0.667
+    assert retry.complete(_told(), [], None).goodput is None
+    failed = _told(state="Failed", step_seconds={"run-2": 1.0})
+    assert retry.complete(failed, [], None).goodput is None
 
 
 def test_a_jobs_age_is_by_the_api_servers_clock_which_may_be_another() -> None:
@@ -83,73 +265,39 @@ def test_a_jobs_age_is_by_the_api_servers_clock_which_may_be_another() -> None:
         assert JobApi.connect(api.kubeconfig, "slipway-jobs", "mine").age(job) == 90
 
 
-class OnLostNode(Cluster):
-    """A deleted job with a pod on each of two nodes, of which one can't tell that it has ended."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.forgotten: list[str] = []
-        for name in ("well", "lost"):
-            metadata = {"name": name, "deletionTimestamp": clock(0)}
-            self.left[name] = {"metadata": metadata, "spec": {"nodeName": name}}
-
-    def delete(self) -> None: ...
-
-    def nodes(self) -> list[dict[str, Any]]:
-        return [node("well")]
-
-    def delete_pod(self, name: str, *, at_once: bool = False) -> None:
-        assert at_once
-        self.forgotten.append(name)
-        self.left.clear()  # the other one ends by itself
-
-
 def test_a_pod_whose_node_is_lost_is_given_up_and_the_others_are_waited_for() -> None:
-    api = OnLostNode()
-    remove(cast("JobApi", api), Quiet())
-    assert api.forgotten == ["lost"]
+    left = [
+        {"metadata": {"name": name, "deletionTimestamp": clock(0)}, "spec": {"nodeName": name}}
+        for name in ("well", "lost")
+    ]
+    api = MagicMock(spec=JobApi)
+    api.namespace, api.name = "slipway-jobs", "mine"
+    api.get.return_value = None
+    api.nodes.return_value = [node("well")]
+    api.pods.side_effect = lambda: [*left]
+    api.delete_pod.side_effect = lambda *_, **__: left.clear()  # the other one ends by itself
+    remove(api, Quiet())
+    api.delete_pod.assert_called_once_with("lost", at_once=True)
 
 
-@pytest.fixture
-def api() -> Iterator[FakeApi]:
-    with served(FakeApi()) as answering:
-        yield answering
-
-
-@pytest.fixture
-def removed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    names: list[str] = []
-    monkeypatch.setattr(
-        "jobs.run.submit.remove", lambda job, _: names.append(f"{job.namespace}/{job.name}")
-    )
-    return names
-
-
-def test_every_job_that_is_there_is_stopped_and_named(api: FakeApi, removed: list[str]) -> None:
-    api.says("GET", JOBS, {"items": [{"metadata": {"name": name}} for name in ("b", "a")]})
-    row = Quiet()
-    stop_all(api.kubeconfig, "slipway-jobs", row)
-    assert sorted(removed) == ["slipway-jobs/a", "slipway-jobs/b"]
-    assert row.said == ["stopping what an interrupted run left behind: a, b"]
-
-
-def test_without_jobs_nothing_is_printed(api: FakeApi, removed: list[str]) -> None:
-    row = Quiet()
-    stop_all(api.kubeconfig, "slipway-jobs", row)  # 404: there is not even the kind
-    api.says("GET", JOBS, {"items": []})
-    stop_all(api.kubeconfig, "slipway-jobs", row)
-    assert (removed, row.said) == ([], [])
-
-
-def test_a_refusal_of_the_api_server_is_passed_on(api: FakeApi) -> None:
-    api.says("GET", JOBS, {"kind": "Status", "message": "jobs is forbidden"}, status=403)
-    with pytest.raises(RuntimeError, match="slipway-jobs: jobs is forbidden"):
-        stop_all(api.kubeconfig, "slipway-jobs", Quiet())
-
-
-def test_an_unreachable_cluster_blocks_it(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
-    gone = api.kubeconfig.replace(api.kubeconfig.split("127.0.0.1:")[1].split()[0], "1")
+def test_at_the_end_every_job_is_stopped_unless_the_cluster_refuses_or_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    row, stopped = Quiet(), list[str]()
+    monkeypatch.setattr("jobs.run.submit.remove", lambda job, _: stopped.append(job.name))
+    with served(FakeApi()) as api:
+        stop_all(api.kubeconfig, "slipway-jobs", row)  # 404: there is not even the kind
+        api.says("GET", JOBS, {"items": []})
+        stop_all(api.kubeconfig, "slipway-jobs", row)
+        assert (stopped, row.said) == ([], [])
+        api.says("GET", JOBS, {"items": [{"metadata": {"name": name}} for name in ("b", "a")]})
+        stop_all(api.kubeconfig, "slipway-jobs", row)
+        assert sorted(stopped) == ["a", "b"]
+        assert row.said == ["stopping what an interrupted run left behind: a, b"]
+        api.says("GET", JOBS, {"kind": "Status", "message": "jobs is forbidden"}, status=403)
+        with pytest.raises(RuntimeError, match="slipway-jobs: jobs is forbidden"):
+            stop_all(api.kubeconfig, "slipway-jobs", row)
     with pytest.raises(RuntimeError, match="set PULUMI_K8S_DELETE_UNREACHABLE=true"):
-        stop_all(gone, "slipway-jobs", Quiet())
+        stop_all(api.kubeconfig, "slipway-jobs", row)
     monkeypatch.setenv("PULUMI_K8S_DELETE_UNREACHABLE", "true")
-    stop_all(gone, "slipway-jobs", Quiet())
+    stop_all(api.kubeconfig, "slipway-jobs", row)

@@ -1,13 +1,14 @@
-"""What a preview shows, what the API server judges and what is submitted are one object.
+"""A preview shows, and the API server judges, the object that is submitted.
 
-And what another value of a field does to it is what the field's type says, but for what a user or
-Kueue has set of a live job.
+A field's type says whether another value of it trains again; runs of older versions keep theirs.
 """
 
 import json
 import re
 from dataclasses import replace
-from typing import Any, cast
+from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 import yaml
@@ -16,18 +17,21 @@ from hypothesis import HealthCheck, given, settings
 from core.paths import CHECKOUT
 from infra.provider.engine import plain_map, wrap_map
 from jobs.api.client import JobApi
-from jobs.config import KEYS, declare
+from jobs.config import KEYS, declare, read
 from jobs.model.fields import Effect
+from jobs.model.inputs import other_volumes
 from jobs.model.job import EFFECTS, TrainingJob
 from jobs.model.manifest import checkpoint_key, manifest
 from jobs.model.places import VOLUME_URL
 from jobs.model.pytorchjob import QUEUE_LABEL, templates
 from jobs.model.submission import Submission
 from jobs.records.history import provenance
+from jobs.rules.rule import Surroundings
 from jobs.run.lifecycle import PyTorchJobHandler
 from jobs.run.patch import CHANGEABLE, Parts, patch_in_place
 from jobs.run.preview import validate_admission
 from jobs.run.submit import submit
+from jobs.run.takeover import upgraded
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.jobs_declared import jobs, submitted
 from tests.unit.row import Row
@@ -148,19 +152,6 @@ def test_the_api_server_judges_what_is_submitted(job: TrainingJob) -> None:
     assert judged == made
 
 
-class Live:
-    """A job that takes patches, and has no pods."""
-
-    def __init__(self) -> None:
-        self.patches: list[dict[str, Any]] = []
-
-    def pods(self) -> list[dict[str, Any]]:
-        return []
-
-    def patch(self, change: dict[str, Any]) -> None:
-        self.patches.append(change)
-
-
 @_SOME
 @given(before=jobs, now=jobs)
 def test_no_change_resumes_or_moves_a_suspended_job(before: TrainingJob, now: TrainingJob) -> None:
@@ -170,9 +161,55 @@ def test_no_change_resumes_or_moves_a_suspended_job(before: TrainingJob, now: Tr
         each["metadata"]["labels"][QUEUE_LABEL] = queue
     existing = manifest(submitted(before))
     existing["spec"]["runPolicy"]["suspend"] = True
-    live = Live()
-    patch_in_place(cast("JobApi", live), old, new)
-    patch_in_place(cast("JobApi", live), existing, new, removing=False)
-    for change in live.patches:
+    live = MagicMock()
+    live.pods.return_value = []
+    patch_in_place(live, old, new)
+    patch_in_place(live, existing, new, removing=False)
+    for (change,), _ in live.patch.call_args_list:
         assert "suspend" not in change.get("spec", {}).get("runPolicy", {})
         assert QUEUE_LABEL not in change.get("metadata", {}).get("labels", {})
+
+
+_KNOWN = json.loads(Path(__file__).with_name("runs_of_bea3486.json").read_text())
+"""Jobs and their runs' inputs, without nulls, of the commit bea3486 of November 2026."""
+_OLD: dict[str, dict[str, Any]] = _KNOWN["inputs"]
+_FOUND = read(_KNOWN["jobs"], "slipway:jobs", Surroundings())
+_DECLARED = {job.name: job for job in _FOUND.jobs}
+
+
+def submission_today(name: str) -> Submission:
+    """Return what is submitted for a job today, with the images that its run had."""
+    job, old, script = _DECLARED[name], upgraded(_OLD[name]), _FOUND.scripts.get(name)
+    return Submission(
+        job=job,
+        image=old["image"],
+        fetch_image=old.get("fetchImage"),
+        script=None if script is None else script.mounted,
+        input_volumes=other_volumes(job, _DECLARED, has_volume=True),
+        keeps_data=True,
+        place=VOLUME_URL,
+        artifacts=old.get("artifacts"),
+        tracking=old.get("tracking"),
+    )
+
+
+@pytest.mark.parametrize("name", _OLD)
+def test_a_run_of_an_older_version_keeps_its_result_with_the_same_image(name: str) -> None:
+    """Only the default of the timeout is patched."""
+    state, row = {**_OLD[name], "result": {"state": "Succeeded"}}, Row()
+    now = from_engine(submission_today(name))
+    changes = PyTorchJobHandler().diff(state, now, row)
+    assert not any(change.replace for change in changes)
+    is_own = "timeout" in _KNOWN["jobs"].get(name, {})
+    assert row.said == [] if is_own else ["timeout 3600 → 86400; nothing is trained"]
+    taken = manifest(Submission.from_inputs(upgraded(state)))["spec"]
+    assert taken["runPolicy"] == _OLD[name]["manifest"]["spec"]["runPolicy"]
+    changes = PyTorchJobHandler().diff(state, {**now, "image": "another"}, row)
+    assert [change.path for change in changes if change.replace] == ["image"]
+    assert row.said[-1].startswith("trains again: ")
+
+
+@pytest.mark.parametrize("name", ["scripted", "stored"])
+def test_a_failed_run_of_an_older_version_resumes_from_its_checkpoints(name: str) -> None:
+    before = Submission.from_inputs(upgraded(_OLD[name]))
+    assert checkpoint_key(before) == checkpoint_key(submission_today(name))

@@ -25,25 +25,22 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "slipway"
 
 
-def test_the_passphrase_is_random_and_private(state: Path) -> None:
+def test_the_passphrase_is_random_and_private_and_stays(state: Path) -> None:
+    """Also where others could enter before."""
+    state.mkdir(mode=0o755)
     prepare()
     first = passphrase_file().read_text()
     assert len(first.strip()) >= 32
     assert passphrase_file().stat().st_mode & 0o777 == 0o600
-    assert backend().stat().st_mode & 0o777 == 0o700
+    assert {stat.S_IMODE(each.stat().st_mode) for each in (state, backend())} == {0o700}
     assert sorted(path.name for path in state.iterdir()) == ["passphrase", "pulumi"]
-    passphrase_file().unlink()
-    prepare()
-    assert passphrase_file().read_text() != first
-
-
-def test_a_passphrase_that_is_there_stays_and_is_closed_to_others() -> None:
-    prepare()
-    first = passphrase_file().read_text()
     passphrase_file().chmod(0o644)
     prepare()
     assert passphrase_file().read_text() == first
     assert passphrase_file().stat().st_mode & 0o777 == 0o600
+    passphrase_file().unlink()
+    prepare()
+    assert passphrase_file().read_text() != first
 
 
 def test_a_lost_passphrase_is_reported_and_not_replaced() -> None:
@@ -82,12 +79,6 @@ def test_the_state_directory_and_all_that_is_made_in_it_is_its_owners_alone(
     made = [state, *(path for path in state.rglob("*") if path.is_dir())]
     assert len(made) == 10
     assert {stat.S_IMODE(path.stat().st_mode) for path in made} == {0o700}
-
-
-def test_a_state_directory_that_others_could_enter_is_closed(state: Path) -> None:
-    state.mkdir(mode=0o755)
-    prepare()
-    assert stat.S_IMODE(state.stat().st_mode) == 0o700
 
 
 @pytest.mark.parametrize(

@@ -10,35 +10,27 @@ from scripts.scratch import Scratch
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Path:
-    """A git checkout with a tracked, a deleted, an untracked and an ignored file."""
-    checkout = tmp_path / "source"
-    checkout.mkdir()
-    for name, text in {".gitignore": "Pulumi.*.yaml\n", "Makefile": "", "deleted": ""}.items():
-        (checkout / name).write_text(text)
-    subprocess.run(["git", "init", "--quiet"], cwd=checkout, check=True)
-    subprocess.run(["git", "add", "--all"], cwd=checkout, check=True)
-    (checkout / "deleted").unlink()
-    (checkout / "untracked").write_text("")
-    (checkout / "Pulumi.dev.yaml").write_text("")
-    return checkout
-
-
-@pytest.fixture
-def scratch(source: Path) -> Iterator[Scratch]:
-    copy = Scratch.copy_of(source)
+def scratch(tmp_path: Path) -> Iterator[Scratch]:
+    """A copy of a git checkout with a tracked, a deleted, an untracked and an ignored file."""
+    for name in ("Makefile", "deleted"):
+        (tmp_path / name).touch()
+    (tmp_path / ".gitignore").write_text("Pulumi.*.yaml\n")
+    for words in (("init", "--quiet"), ("add", "--all")):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    (tmp_path / "deleted").unlink()
+    (tmp_path / "untracked").touch()
+    (tmp_path / "Pulumi.dev.yaml").touch()
+    copy = Scratch.copy_of(tmp_path)
     yield copy
     copy.remove()
     assert not copy.directory.exists()
 
 
-def test_it_has_what_git_does_not_ignore(scratch: Scratch) -> None:
+def test_it_has_what_git_does_not_ignore_and_a_clean_status(scratch: Scratch) -> None:
     names = {path.name for path in scratch.checkout.iterdir()} - {".git"}
     assert names == {".gitignore", "Makefile", "untracked"}
-
-
-def test_it_starts_with_a_clean_git_status(scratch: Scratch) -> None:
-    assert scratch.run("git status --porcelain", 10).text == ""
+    finished = scratch.run("git status --porcelain; echo err >&2; exit 3", 10)
+    assert (finished.output, finished.errors, finished.code) == ("", "err\n", 3)
 
 
 def test_commands_see_its_state_and_not_the_caller_s_stack(
@@ -51,11 +43,6 @@ def test_commands_see_its_state_and_not_the_caller_s_stack(
         'echo "$XDG_STATE_HOME"; echo "$PULUMI_BACKEND_URL$KUBECONFIG"; echo "$PATH"', 10
     )
     assert finished.output == f"{scratch.state_home}\n\n/usr/bin:/bin\n"
-
-
-def test_output_and_errors_are_kept_apart(scratch: Scratch) -> None:
-    finished = scratch.run("echo out; echo err >&2; exit 3", 10)
-    assert (finished.output, finished.errors, finished.code) == ("out\n", "err\n", 3)
 
 
 def test_a_command_over_its_limit_is_ended_and_its_output_shown(scratch: Scratch) -> None:

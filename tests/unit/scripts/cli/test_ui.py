@@ -34,23 +34,18 @@ def tracked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Tracked:
     return write
 
 
-def test_without_tracking_it_says_how_to_turn_it_on(tracked: Tracked) -> None:
-    tracked()
-    with pytest.raises(CommandError) as caught:
-        ui.show("mine", "", 5000)
-    for words in ("slipway:tracking: {kind: mlflow}", "Pulumi.mine.yaml", "make up STACK=mine"):
-        assert words in str(caught.value)
-
-
 @pytest.mark.parametrize(
-    ("kind", "job", "message"),
+    ("tracking", "job", "message"),
     [
-        ("mlfow", "", r"slipway:tracking\.kind"),
-        ("mlflow", "traned", r"no job 'traned'.*Did you mean trained"),
+        ({}, "", r"(?s)Pulumi.mine.yaml.*make up STACK=mine.*slipway:tracking: {kind: mlflow}"),
+        ({"kind": "mlfow"}, "", r"slipway:tracking\.kind"),
+        ({"kind": "mlflow"}, "traned", r"no job 'traned'.*Did you mean trained"),
     ],
 )
-def test_what_is_wrong_is_named(tracked: Tracked, kind: str, job: str, message: str) -> None:
-    tracked(kind=kind)
+def test_without_tracking_or_its_job_the_next_step_is_named(
+    tracked: Tracked, tracking: dict[str, str], job: str, message: str
+) -> None:
+    tracked(**tracking)
     with pytest.raises(CommandError, match=message):
         ui.show("mine", job, 5000)
 
@@ -59,7 +54,6 @@ def test_what_is_wrong_is_named(tracked: Tracked, kind: str, job: str, message: 
     ("tracking", "job", "shown"),
     [
         ({"kind": "mlflow", "url": "https://m.example"}, "", "https://m.example"),
-        ({"kind": "wandb"}, "", "https://wandb.ai"),
         ({"kind": "wandb"}, "trained", PAGE),
         ({"kind": "tensorboard"}, "trained", "make fetch JOB=trained TO=trained STACK=mine"),
     ],

@@ -41,7 +41,9 @@ def test_a_run_always_goes_down_and_passes_only_if_all_steps_did(
 ) -> None:
     if broken is not None:
         (scratch.checkout / f"{broken}-is-broken").touch()
+    (scratch.checkout / "checks.xml").write_text(_CHECKS[:20])  # they were cut off
     summary = ci_smoke.run_steps(scratch, "kind")
+    assert summary.checks is None
     ran = ["up", "down"] if broken == "up" else ["up", "smoke", "down"]
     assert commands(scratch) == [f"{name} kind" for name in ran]
     assert [step.name for step in summary.steps] == ran
@@ -72,11 +74,9 @@ def test_a_job_that_failed_has_another_status_than_a_stack_that_did(
     assert ("mine" in summary.steps[0].outcome) is (status == 125)
 
 
-@pytest.mark.parametrize("slow", ["up", "smoke"])
-def test_a_run_past_its_time_goes_down_all_the_same(scratch: Scratch, slow: str) -> None:
-    (scratch.checkout / f"{slow}-hangs").touch()
-    summary = ci_smoke.run_steps(scratch, "dev", timeout=2.0)
-    assert summary.status == 124
+def test_a_run_past_its_time_goes_down_all_the_same(scratch: Scratch) -> None:
+    (scratch.checkout / "smoke-hangs").touch()
+    assert ci_smoke.run_steps(scratch, "dev", timeout=2.0).status == 124
     assert commands(scratch)[-1] == "down dev"
 
 
@@ -94,38 +94,19 @@ def test_a_stopped_run_goes_down(scratch: Scratch, monkeypatch: pytest.MonkeyPat
     assert summary.status == 143
 
 
-def test_the_summary_has_the_steps_the_jobs_and_the_checks(scratch: Scratch) -> None:
-    summary = ci_smoke.run_steps(scratch, "dev")
-    document = summary.document
-    assert (document["stack"], document["status"]) == ("dev", 0)
-    assert [step["name"] for step in document["steps"]] == ["up", "smoke", "down"]
-    assert document["jobs"] == {"mine": _SUCCEEDED}
-    suites = summary.junit().getroot()
-    assert suites is not None
-    found = [(each.get("name"), each.get("tests")) for each in suites]
-    assert found == [("stack dev", "3"), ("pytest", "66")]
-    (scratch.checkout / "checks.xml").write_text(_CHECKS[:20])
-    assert ci_smoke.run_steps(scratch, "dev").checks is None, "they were cut off"
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["nosuch"], "'nosuch' is not one of"),
         (["dev", "--timeout", "soon"], "'soon' is not a duration such as 90s, 20m or 1h"),
         (["dev", "--json", "no/such/file"], "the directory no/such does not exist; create it"),
-        ([], "Missing argument"),
     ],
 )
 def test_wrong_usage_makes_nothing(
-    arguments: list[str],
-    said: str,
-    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> None:
+) -> None:  # fmt: skip
     monkeypatch.setattr("sys.argv", ["scripts/ci-smoke", *arguments])
     monkeypatch.setattr(Scratch, "copy_of", lambda _source: pytest.fail("it made a copy"))
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit, match="2"):
         ci_smoke.main()
-    assert ended.value.code == 2
     assert said in capsys.readouterr().err

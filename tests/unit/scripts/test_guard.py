@@ -55,21 +55,15 @@ def test_the_program_is_the_process_that_was_started() -> None:
         assert int(process.stdout.read()) == process.pid
 
 
-def test_pulumi_by_hand_is_set_ups_or_names_set_up(tmp_path: Path) -> None:
+def test_pulumi_by_hand_is_set_ups(tmp_path: Path) -> None:
+    """It runs in the user's directory, with the user's words."""
     cli = shell_program(tmp_path / "tools" / "pulumi", 'echo "$PWD $@"')
     record = tmp_path / "slipway" / "toolchain.json"
     record.parent.mkdir()
     record.write_text(json.dumps({"tools": {"pulumi": {"path": str(cli), "version": "v1"}}}))
     path = exports({"PATH": os.defpath})["PATH"]
-
-    def by_hand() -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            ["/bin/sh", "-c", "pulumi up 'a b'"], cwd=tmp_path, timeout=60, check=False,
-            env={"PATH": path, "XDG_CACHE_HOME": str(tmp_path)}, capture_output=True, text=True,
-        )  # fmt: skip
-
-    assert by_hand().stdout == f"{tmp_path} up a b\n"
-    cli.unlink()
-    finished = by_hand()
-    assert finished.returncode == 1
-    assert "no longer exists. Run `make setup`." in finished.stderr
+    finished = subprocess.run(
+        ["/bin/sh", "-c", "pulumi up 'a b'"], cwd=tmp_path, timeout=60, check=True,
+        env={"PATH": path, "XDG_CACHE_HOME": str(tmp_path)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert finished.stdout == f"{tmp_path} up a b\n"

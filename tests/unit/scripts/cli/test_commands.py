@@ -102,7 +102,6 @@ def test_an_invalid_stack_name_is_refused_with_the_rule(name: str) -> None:
         ensure_own(name)
     said = str(refused.value)
     assert said.startswith(f"{name!r} is not a valid stack name: use only letters, digits")
-    assert "A new one" not in said
 
 
 @pytest.mark.usefixtures("checkout")
@@ -119,81 +118,60 @@ def test_a_stack_made_meanwhile_is_taken(monkeypatch: pytest.MonkeyPatch) -> Non
     assert commands.prepared("dev").stack == "dev"
 
 
-def test_a_job_of_the_stacks_file_that_was_not_trained_is_no_unknown_job(checkout: Path) -> None:
-    (checkout / "Pulumi.dev.yaml").write_text("config: {'slipway:jobs': {mine: {}}}")
-    with pytest.raises(CommandError, match=r"mine has not run yet; run `make up STACK=dev`"):
-        config.require_job("dev", "mine", ["other"])
-    with pytest.raises(CommandError, match=r"no job 'others'\. Did you mean other\?"):
-        config.require_job("dev", "others", ["other"])
-
-
 def test_after_ctrl_c_a_message_confirms_that_outputs_are_kept(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Pulumi shows the outputs of a stack whose update was cancelled as removed."""
-    codes = iter([INTERRUPTED, 0])
     monkeypatch.setattr(commands, "prepared", Cli)
-    monkeypatch.setattr(Cli, "run", lambda *_arguments: next(codes))
+    monkeypatch.setattr(Cli, "run", lambda *_arguments: INTERRUPTED)
     assert commands.up("dev") == INTERRUPTED
     assert "The stack keeps its outputs" in capsys.readouterr().err
-    assert commands.up("dev") == 0
-    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(
-    ("names", "job", "words"),
+    ("names", "job", "message"),
     [
-        (["mine", "other"], "othre", ["'othre'", "Did you mean other?", "run: mine, other."]),
-        (["mine"], "", ["JOB=NAME", "Jobs with a run: mine."]),
-        ([], "mine", ["has no runs yet", "make up STACK=dev"]),
+        (["mine", "other"], "othre", r"'othre'\. Did you mean other\?.* run: mine, other\."),
+        (["mine"], "", r"JOB=NAME\. Jobs with a run: mine\."),
+        ([], "mine", "has no runs yet; `make up STACK=dev`"),
     ],
 )
 def test_a_rerun_of_an_unknown_job_lists_those_that_have_a_run(
-    names: list[str], job: str, words: list[str]
+    names: list[str], job: str, message: str
 ) -> None:
     runs = [resource(tokens.PYTORCH_JOB, name) for name in names]
     old = resource(tokens.PYTORCH_JOB, "old", delete=True)
     keep_state(resources=[*runs, old, resource(tokens.GATE, "gated")])
-    with pytest.raises(CommandError) as caught:
+    with pytest.raises(CommandError, match=message):
         commands.rerun("dev", job)
-    assert [word for word in words if word not in str(caught.value)] == []
 
 
-@pytest.fixture
-def pulumi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Cli]:
-    """Return what makes a CLI that is a shell script."""
-    program = tmp_path / "pulumi"
-    monkeypatch.setattr(toolchain, "path", lambda _name: program)
-
-    def made(script: str) -> Cli:
-        shell_program(program, script)
-        return Cli("dev")
-
-    return made
-
-
-def test_the_clis_status_is_the_commands(pulumi: Callable[[str], Cli]) -> None:
-    assert pulumi('test "$3 $4" = "--stack dev" && exit 7').run("up", "--yes") == 7
+def test_a_job_of_the_stacks_file_that_was_not_trained_is_no_unknown_job(checkout: Path) -> None:
+    (checkout / "Pulumi.dev.yaml").write_text("config: {'slipway:jobs': {mine: {}}}")
+    with pytest.raises(CommandError, match=r"mine has not run yet; run `make up STACK=dev`"):
+        config.require_job("dev", "mine", ["other"])
 
 
 @pytest.mark.parametrize(
-    ("number", "script"),
+    ("script", "status"),
     [
+        ('test "$3 $4" = "--stack dev" && {done}; exit 7', 7),
         # The terminal sends it to both; here the script stands for the terminal as well.
-        ("INT", "kill -INT $PPID; sleep 0.2; kill -INT $PPID; sleep 0.2; touch done; exit 3"),
+        ("kill -INT $PPID; sleep 0.2; kill -INT $PPID; sleep 0.2; {done}; exit 3", INTERRUPTED),
         # So a pipeline or a supervisor ends a command, which knows its own process only.
-        ("TERM", "trap 'touch done; exit 5' INT; kill -TERM $PPID; while :; do sleep 0.1; done"),
+        ("trap '{done}; exit 5' INT; kill -TERM $PPID; while :; do sleep 0.1; done", INTERRUPTED),
     ],
+    ids=["own", "ctrl-c", "sigterm"],
 )
-def test_ctrl_c_and_sigterm_are_left_to_the_cli_as_ctrl_c(
-    number: str, script: str, pulumi: Callable[[str], Cli], tmp_path: Path
+def test_the_status_is_the_clis_and_ctrl_c_and_sigterm_are_left_to_it_as_ctrl_c(
+    script: str, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    handled = signal.Signals[f"SIG{number}"]
-    before = signal.getsignal(handled)
-    script = script.replace("touch done", f"touch {tmp_path}/done")
-    assert pulumi(script).run("up") == INTERRUPTED == 130
+    program = shell_program(tmp_path / "pulumi", script.replace("{done}", f"touch {tmp_path}/done"))
+    monkeypatch.setattr(toolchain, "path", lambda _name: program)
+    before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
+    assert Cli("dev").run("up", "--yes") == status
     assert (tmp_path / "done").exists()
-    assert signal.getsignal(handled) is before
+    assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == before
 
 
 def test_the_current_context_stays_and_the_switch_command_is_shown() -> None:

@@ -2,7 +2,6 @@
 
 import sys
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import click
@@ -73,27 +72,15 @@ def test_an_image_of_its_own_starts_with_a_dockerfile_that_runs_the_program(fold
     assert (folder / "net" / "main.py").exists()
 
 
-@pytest.mark.parametrize(
-    ("answers", "said"),
-    [
-        ({"script": "train.sh"}, ["--script: 'train.sh' is not allowed; it must be a"]),
-        (
-            {"cluster": "embeded", "script": "train.py", "build": True},
-            [
-                "--cluster: 'embeded' is not a cluster kind; did you mean",
-                "--script: 'train.py' is not allowed; it must be a file",
-            ],
-        ),
-    ],
-)
-def test_all_answers_that_are_not_allowed_are_named_and_nothing_is_written(
-    answers: dict[str, Any], said: list[str], folder: Path
-) -> None:
+def test_all_answers_that_are_not_allowed_are_named_and_nothing_is_written(folder: Path) -> None:
     with pytest.raises(CommandError) as refused:
-        made(**answers)
-    first, *lines = str(refused.value).replace('"', "'").splitlines()
+        made(cluster="embeded", script="train.py", build=True)
+    first, cluster, script = str(refused.value).replace('"', "'").splitlines()
     assert first == "Nothing was written:"
-    assert all(line.startswith(start) for line, start in zip(lines, said, strict=True)), lines
+    assert cluster.startswith("--cluster: 'embeded' is not a cluster kind; did you mean")
+    assert script.startswith("--script: 'train.py' is not allowed; it must be a file")
+    with pytest.raises(CommandError, match=r"--script: .train\.sh. is not allowed; it must be a"):
+        made(script="train.sh")
     assert [*folder.iterdir()] == []
 
 

@@ -23,13 +23,12 @@ Tracked = Callable[..., None]
 def tracked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Tracked:
     """Return what writes the file of a stack `mine`, whose job `trained` was tracked."""
     ended = RunResult(state="Succeeded", tracking=PAGE)
-    jobs = {"trained": JobState("trained", {"namespace": "n"}, ended),
-            "running": JobState("running", {"namespace": "n"})}  # fmt: skip
+    jobs = {"trained": JobState("trained", {"namespace": "n"}, ended)}
     monkeypatch.setattr(ui, "read_state", lambda *_, **__: StackState("a kubeconfig", "n", jobs))
 
     def write(**tracking: str) -> None:
-        config = {"slipway:tracking": tracking} if tracking else {"slipway:cluster": {}}
-        (folder / "Pulumi.mine.yaml").write_text(yaml.safe_dump({"config": config}))
+        config = {"config": {"slipway:tracking": tracking} if tracking else {}}
+        (folder / "Pulumi.mine.yaml").write_text(yaml.safe_dump(config))
 
     return write
 

@@ -29,24 +29,19 @@ class Machine:
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self.on_path = {"pulumi"}
+        self.on_path, self.released, self.builds = {"pulumi"}, set[str](), set[str]()
         self.packages: dict[str, str] = {}
-        self.builds = set[str]()
         self.apt_obstacle: str | None = None
         self.installed: list[Sequence[str]] = []
-        self.built: list[str] = []
-        self.looked_for: list[str] = []
-        self.released = set[str]()
-        self.asked_for: list[str] = []
+        self.built, self.looked_for, self.asked_for = list[str](), list[str](), list[str]()
 
     def entry(self, origin: str, tool: Tool) -> Entry:
         return Entry.from_file(self.file, "1.0", origin, tool.stamp)
 
     def find(self, tool: Tool, _found: Entries, origin: str = "on PATH") -> Entry | Problem:
         self.looked_for.append(tool.name)
-        if tool.name in self.on_path:
-            return self.entry(origin, tool)
-        return Problem(tool.name, "not on PATH", tool.hint)
+        problem = Problem(tool.name, "not on PATH", tool.hint)
+        return self.entry(origin, tool) if tool.name in self.on_path else problem
 
     def install(self, packages: Sequence[str], _steps: Steps) -> str | None:
         if self.apt_obstacle is None:
@@ -61,12 +56,9 @@ class Machine:
 
     def build(self, module: GoModule, tools: Sequence[Tool], _steps: Steps) -> Results:
         self.built.append(module.name)
-        if module.name not in self.builds:
-            return {
-                tool.name: Problem(tool.name, "it did not compile", "See its log.")
-                for tool in tools
-            }
-        return {tool.name: self.entry("built", tool) for tool in tools}
+        if module.name in self.builds:
+            return {tool.name: self.entry("built", tool) for tool in tools}
+        return {each.name: Problem(each.name, "no compiler", "See its log.") for each in tools}
 
 
 @pytest.fixture
@@ -178,7 +170,7 @@ def test_everything_that_cannot_be_had_is_named_with_what_to_do(machine: Machine
     )
     assert sorted(refused(tools)) == [
         "kind: not on PATH. Install it.",
-        "kubelet: it did not compile. See its log.",
+        "kubelet: no compiler. See its log.",
         "nft: not on PATH; only root can install packages. As root: apt-get install nftables runc",
         "runc: not on PATH; only root can install packages. As root: apt-get install nftables runc",
     ]

@@ -16,6 +16,15 @@ def run(steps: Steps, script: str, limit: float = 20) -> None:
     steps.run("Building it", command, log="it", estimate="2 min, 1 GB", limit=limit)
 
 
+def test_a_steps_variables_are_added_to_our_own(
+    console: Console, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://proxy:1")
+    command, own = ["sh", "-c", "echo $http_proxy $MINE"], {"MINE": "yes"}
+    Steps(console).run("Reading", command, log="it", estimate="1 s", limit=20, variables=own)
+    assert (cache / "logs" / "it.log").read_text() == "http://proxy:1 yes\n"
+
+
 def test_a_failed_step_shows_its_status_and_log(console: Console, cache: Path) -> None:
     with pytest.raises(StepFailed) as failed:
         run(Steps(console), "seq 100; echo why >&2; exit 3")

@@ -151,14 +151,13 @@ def test_a_file_and_a_directory_are_copied_out_of_gos_cache(
 ) -> None:
     source = tmp_path / "module"
     (source / "manifests" / "base").mkdir(parents=True)
-    (source / "manifests" / "base" / "crd.yaml").write_text("kind: X\n")
-    (source / "script").write_text("#!/bin/sh\n")
+    for file in ("manifests/base/crd.yaml", "script"):
+        (source / file).write_text("kind: X\n")
     for path in (*source.rglob("*"), source):
         path.chmod(0o555 if path.is_dir() else 0o444)  # as Go keeps them
-    answer = json.dumps({"Dir": str(source)})
-    monkeypatch.setattr(golang, "_run", lambda *_arguments, **_options: answer)
-    module = GoModule("x", {}, "1 s", copies={"files": "manifests", "script": "script"})
+    monkeypatch.setattr(golang, "_run", lambda *_, **__: json.dumps({"Dir": str(source)}))
     monkeypatch.setattr(GoModule, "version", "v1.0.0")
+    module = GoModule("x", {}, "1 s", copies={"files": "manifests", "script": "script"})
     for _ in range(2):  # a second time over what is there
         directory = golang._copy("go", module, "files")
         assert directory == cache / "x-v1.0.0"

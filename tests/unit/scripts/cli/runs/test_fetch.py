@@ -113,15 +113,10 @@ def test_a_place_where_nothing_can_be_put_is_named_before_anything_is_copied(
 
 def test_the_pod_reads_as_the_job_and_asks_for_little() -> None:
     there = job(
-        {},
-        place=None,
-        outputs="file:///results",
-        backend="nccl",
-        gpus=2,
-        node_selector={"gpu": "yes"},
-        env={"KEY": "value", "PYTHONPATH": "/of/the/program"},
+        {}, place=None, outputs="file:///results", backend="nccl", gpus=2,
+        node_selector={"gpu": "yes"}, env={"KEY": "value", "PYTHONPATH": "/of/the/program"},
         volumes={"results": Volume(size="1Gi", mount_path="/results")},
-    )
+    )  # fmt: skip
     found = reader_pod.manifest(there, "trainer:2")
     spec = found["spec"]
     (container,) = spec["containers"]

@@ -124,11 +124,8 @@ def test_without_a_list_all_files_arrive_unchecked_and_yours_stay(run: Run, to: 
     with pytest.raises(CommandError, match=r"nothing was written:\n.*model.pt"):
         run.fetch(to, {})
     assert (to / "model.pt").read_text() == "mine"
-
-
-def test_a_place_without_files_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no files below"):
-        tar.write(f"file://{tmp_path}/nothing", io.BytesIO())
+        tar.write(f"file://{run.place}/nothing", io.BytesIO())
 
 
 @pytest.mark.parametrize("name", ["../escaped", "/tmp/escaped"])

@@ -75,32 +75,18 @@ def test_the_archive_is_read_attempt_after_attempt(capsys: pytest.CaptureFixture
     ]
 
 
-def ended_state(run_id: str, **fields: Any) -> StackState:
-    """What is known of a run that has ended, without the secrets."""
-    return state(mine=JobState("mine", {}, RunResult(state="Succeeded", run_id=run_id), **fields))
-
-
-def test_a_run_kept_to_its_end_needs_no_cluster(capsys: pytest.CaptureFixture[str]) -> None:
-    def read(_stack: str, *, secrets: bool = False, **_: str) -> StackState:
-        return pytest.fail("asked for secrets") if secrets else ended_state("mine-1")
-
-    keep("mine-1", (0, "a", [line(1, "kept")]), is_complete=True)
-    with mock.patch("scripts.cli.runs.logs.read_state", read):
-        show("dev", "mine", None, "1")
-    assert capsys.readouterr().out == "[rank 0] kept\n"
-
-
 @pytest.mark.parametrize(
-    ("there", "is_complete"),
-    [
-        (ended_state("mine-1"), False),
-        (ended_state("mine-2"), True),
-        (ended_state("mine-1", operation="creating"), True),
-    ],
-)
-def test_a_run_not_kept_to_its_end_needs_the_cluster(there: StackState, is_complete: bool) -> None:
+    ("latest", "operation", "is_complete", "needs"),
+    [("mine-1", None, True, False), ("mine-1", None, False, True), ("mine-2", None, True, True),
+     ("mine-1", "creating", True, True)],
+)  # fmt: skip
+def test_only_a_run_not_kept_to_its_end_needs_the_cluster(
+    latest: str, operation: str | None, is_complete: bool, needs: bool
+) -> None:
     keep("mine-1", (0, "a", [line(1, "kept")]), is_complete=is_complete)
-    assert archived("dev", there, "mine", None) is None
+    result = RunResult(state="Succeeded", run_id=latest)
+    there = state(mine=JobState("mine", {}, result, operation=operation))
+    assert (archived("dev", there, "mine", None) is None) is needs
 
 
 @pytest.mark.parametrize(

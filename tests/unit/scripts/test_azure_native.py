@@ -97,11 +97,12 @@ def test_a_diff_shows_replacements(stub: PreviewStub, token: str, key: str, repl
     assert {path: each.kind for path, each in found.detailed_diff.items()} == {key: kind}
     assert (found.changes, bool(found.replaces)) == (True, replaced)
     assert found.delete_before_replace  # Azure has each name once.
-    left_out = diff(stub, token, at("before"), {"tags": {}})
-    assert {each.kind for each in left_out.detailed_diff.values()} <= {
-        PropertyDiffKind.DELETE, PropertyDiffKind.DELETE_REPLACE,
-    }  # fmt: skip
-    assert not diff(stub, token, {"a": {"b": None}}, {"a": {}}).changes
+
+
+def test_an_input_that_is_left_out_is_a_change_and_null_is_none(stub: PreviewStub) -> None:
+    found = diff(stub, POOL, {"maxCount": 2}, {})
+    assert found.detailed_diff["maxCount"].kind is PropertyDiffKind.DELETE
+    assert not diff(stub, POOL, {"profile": {"a": 1, "b": None}}, {"profile": {"a": 1}}).changes
 
 
 def test_an_updates_preview_leaves_open_what_may_change(stub: PreviewStub) -> None:

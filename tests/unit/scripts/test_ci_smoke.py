@@ -1,7 +1,9 @@
-"""What a pipeline gets of a smoke run: an exit status for each way to end, JSON and JUnit."""
+"""A smoke run: a scratch copy of the checkout, an exit status for each way to end, and JUnit."""
 
 import json
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -110,3 +112,44 @@ def test_wrong_usage_makes_nothing(
     with pytest.raises(SystemExit, match="2"):
         ci_smoke.main()
     assert said in capsys.readouterr().err
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Iterator[Scratch]:
+    """A copy of a git checkout with a tracked, a deleted, an untracked and an ignored file."""
+    for name in ("Makefile", "deleted"):
+        (tmp_path / name).touch()
+    (tmp_path / ".gitignore").write_text("Pulumi.*.yaml\n")
+    for words in (("init", "--quiet"), ("add", "--all")):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    (tmp_path / "deleted").unlink()
+    (tmp_path / "untracked").touch()
+    (tmp_path / "Pulumi.dev.yaml").touch()
+    copy = Scratch.copy_of(tmp_path)
+    yield copy
+    copy.remove()
+    assert not copy.directory.exists()
+
+
+def test_a_scratch_copy_has_what_git_does_not_ignore_and_a_clean_status(copy: Scratch) -> None:
+    names = {path.name for path in copy.checkout.iterdir()} - {".git"}
+    assert names == {".gitignore", "Makefile", "untracked"}
+    finished = copy.run("git status --porcelain; echo err >&2; exit 3", 10)
+    assert (finished.output, finished.errors, finished.code) == ("", "err\n", 3)
+
+
+def test_commands_in_a_scratch_copy_see_its_state_and_not_the_callers_stack(
+    copy: Scratch, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PULUMI_BACKEND_URL", "file:///somewhere/else")
+    monkeypatch.setenv("KUBECONFIG", "/somewhere/else")
+    monkeypatch.setenv("PATH", f"{root}/.venv/bin:/usr/bin:/bin")
+    finished = copy.run(
+        'echo "$XDG_STATE_HOME"; echo "$PULUMI_BACKEND_URL$KUBECONFIG"; echo "$PATH"', 10
+    )
+    assert finished.output == f"{copy.state_home}\n\n/usr/bin:/bin\n"
+
+
+def test_a_command_over_its_limit_is_ended_and_its_output_shown(copy: Scratch) -> None:
+    with pytest.raises(TimeoutError, match="halfway"):
+        copy.run("echo halfway; sleep 60", 0.5)

@@ -140,7 +140,7 @@ sys.exit(local.run_script(sys.argv[1], settings=["workers=1"], python=sys.execut
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_ctrl_c_ends_all_ranks_and_their_children(tmp_path: Path, number: signal.Signals) -> None:
     """Also one that ignores SIGTERM, and a process in a session of its own."""
     (tmp_path / "stubborn.py").write_text(_STUBBORN)

@@ -28,12 +28,8 @@ from tests.unit.scripts.cli.kept_state import keep_state, resource
 
 def hold(pid: int, hostname: str = "") -> None:
     """Locks stack dev as Pulumi does."""
-    lock = {
-        "pid": pid,
-        "username": "someone",
-        "hostname": hostname or socket.gethostname(),
-        "timestamp": "2026-11-21T11:55:01Z",
-    }
+    host = hostname or socket.gethostname()
+    lock = {"pid": pid, "hostname": host, "timestamp": "2026-11-21T11:55:01Z"}
     write(lock_directory("dev") / f"{pid}.json", json.dumps(lock))
     write(lock_directory("dev") / f"{pid}.json.attrs", "{}")
 
@@ -114,19 +110,14 @@ def test_one_command_at_a_time_changes_a_stack_and_up_waits(
 
 
 def test_the_lock_of_a_live_pulumi_is_respected(tmp_path: Path) -> None:
-    pulumi = tmp_path / "pulumi"
-    pulumi.write_bytes(Path("/bin/sleep").read_bytes())
-    pulumi.chmod(0o755)
-    process = subprocess.Popen([pulumi, "30"])
-    try:
+    pulumi = shutil.copy(Path("/bin/sleep").resolve(), tmp_path / "pulumi")
+    with subprocess.Popen([pulumi, "30"]) as process:
         hold(process.pid)
         cli = cli_of()
         with pytest.raises(CommandError, match=rf"in use by process {process.pid} \(pulumi.*since"):
             recover(cli)
-        cli.query.assert_not_called()
-    finally:
         process.kill()
-        process.wait()
+    cli.query.assert_not_called()
 
 
 def test_the_lock_of_another_machine_is_kept_and_pulumi_cancel_suggested() -> None:

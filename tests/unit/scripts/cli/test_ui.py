@@ -67,9 +67,7 @@ def test_a_server_elsewhere_is_named(
 
 def test_a_port_that_another_program_has_is_refused_with_what_to_do(tracked: Tracked) -> None:
     tracked(kind="mlflow")
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(CommandError, match=rf"Port {port} .*PORT={port + 1}"):
             ui.show("mine", "", port)

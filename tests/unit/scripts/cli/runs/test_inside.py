@@ -3,8 +3,7 @@
 import json
 import re
 import socket
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +40,7 @@ def calls(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     called = tmp_path / "calls"
     script = _KUBECTL.format(pods=tmp_path / "pods.json", calls=called)
     program = shell_program(tmp_path / "kubectl", script)
-
-    @contextmanager
-    def kubectl(_kubeconfig: str) -> Iterator[Sequence[str]]:
-        yield [str(program)]
-
-    monkeypatch.setattr(inside, "kubectl", kubectl)
+    monkeypatch.setattr(inside, "kubectl", lambda _kubeconfig: nullcontext([str(program)]))
     return called
 
 

@@ -9,6 +9,7 @@ from kubernetes.client.rest import should_bypass_proxies
 
 from core.paths import CHECKOUT
 from scripts.cli.__main__ import slipway
+from scripts.cli.runs import results
 from scripts.environment import CLUSTER_ADDRESSES, applied, exports, shell
 
 _WITHOUT_A_STACK = {"env", "import", "init", "run"}
@@ -41,7 +42,6 @@ def test_the_clusters_addresses_bypass_a_proxy_beside_the_persons_own(variable: 
     assert addresses[:2] == ["example.com", "localhost"]
     assert set(CLUSTER_ADDRESSES) <= set(addresses)
     assert len(addresses) == len(set(addresses))
-    assert should_bypass_proxies("https://10.77.3.2:6443", variables["no_proxy"])
     unchanged = {"https_proxy": "http://proxy:1", "PYTHONUTF8": "1", "HOME": "/root"}
     assert variables.items() >= unchanged.items()
 
@@ -77,3 +77,15 @@ def test_no_command_takes_a_stack_that_does_not_exist(
     with pytest.raises(SystemExit, match=r"^1$"):
         slipway.main([command, "--stack=knid"])
     assert "There is no stack 'knid'. Did you mean kind?" in capsys.readouterr().err
+
+
+def test_asking_a_cluster_bypasses_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(variable, raising=False)
+
+    def show(**_: str) -> int:
+        return int(should_bypass_proxies("https://10.77.3.2:6443", os.environ["no_proxy"]))
+
+    monkeypatch.setattr(results, "show", show)
+    with pytest.raises(SystemExit, match=r"^1$"):
+        slipway.main(["results"])

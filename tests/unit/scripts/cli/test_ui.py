@@ -53,6 +53,7 @@ def test_without_tracking_or_its_job_the_next_step_is_named(
     ("tracking", "job", "shown"),
     [
         ({"kind": "mlflow", "url": "https://m.example"}, "", "https://m.example"),
+        ({"kind": "wandb"}, "", "https://wandb.ai"),
         ({"kind": "wandb"}, "trained", PAGE),
         ({"kind": "tensorboard"}, "trained", "make fetch JOB=trained TO=trained STACK=mine"),
     ],

@@ -163,8 +163,13 @@ def test_a_site_that_hangs_is_asked_once_and_a_file_that_stops_coming_is_given_u
 ) -> None:
     site.serves()
     monkeypatch.setattr(releases, "_SILENCE_SECONDS", 0.3)
-    with monkeypatch.context() as without_checksum:
-        without_checksum.setattr(releases, "published", lambda *_: site.hangs.set() or CHECKSUM)
+    with monkeypatch.context() as hanging:
+
+        def published(*_: str) -> str:
+            site.hangs.set()
+            return CHECKSUM
+
+        hanging.setattr(releases, "published", published)
         assert "no response" in refusal()
     monkeypatch.setattr(releases, "_ANSWER_SECONDS", 0.5)
     site.asked.clear()
@@ -199,7 +204,8 @@ def test_an_archive_is_fetched_once_for_all_its_tools_and_refused_where_one_is_m
 
     serve("pulumi")
     found, printed = fetched(*parts)
-    assert found == record.checksums() == {}
+    assert found == {}
+    assert record.checksums() == {}
     assert "pulumi/pulumi-language-python can't be unpacked" in printed
     site.asked.clear()
     serve(*names, "x")

@@ -7,6 +7,7 @@ import re
 import subprocess
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from rich.console import Console
@@ -164,3 +165,29 @@ def test_a_file_and_a_directory_are_copied_out_of_gos_cache(
         assert (directory / "base" / "crd.yaml").read_text() == "kind: X\n"
         assert os.access(golang._copy("go", module, "script"), os.X_OK)
         assert (directory / "base").stat().st_mode & 0o200
+
+
+def test_a_failed_download_is_the_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    go = shell_program(tmp_path / "go", f"echo $PWD $@ >> {tmp_path}/asked\nexit 1")
+    monkeypatch.setattr(golang, "_go", lambda: str(go))
+    golang.download(tools.MODULES["kind"], STEPS)
+    asked = (tmp_path / "asked").read_text()
+    assert asked == f"{tools.MODULES['kind'].directory} mod download\n"
+
+
+@pytest.mark.parametrize(
+    ("free", "builds", "collector"), [("20000000 kB", 2, "off"), ("9000000 kB", 1, None),
+                                      (None, 1, None)]
+)  # fmt: skip
+def test_builds_take_memory_only_where_it_is_to_spare(
+    free: str | None, builds: int, collector: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = FileNotFoundError if free is None else None
+    read = Mock(return_value=f"MemAvailable:   {free}\n", side_effect=error)
+    golang._roomy.cache_clear()
+    with monkeypatch.context() as changed:
+        changed.setattr(Path, "read_text", read)
+        changed.setattr("os.cpu_count", lambda: 2)
+        changed.delenv("GOGC", raising=False)
+        assert (golang.at_once(), golang._variables().get("GOGC")) == (builds, collector)
+    golang._roomy.cache_clear()

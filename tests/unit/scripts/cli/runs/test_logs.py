@@ -4,6 +4,7 @@ import io
 import json
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -165,26 +166,27 @@ def test_a_run_is_followed_to_its_end_in_the_order_of_time(
         return 404 if now == last and end == "deleted" else 200, there
 
     def pods_now(_body: Any) -> tuple[int, Any]:
-        states = [RUNNING if now < last else ended(1) for _ in (0, 1)]
-        pods = [pod(rank, state=each) for rank, each in enumerate(states)]
-        for rank, each in enumerate(pods):
+        pods = []
+        for rank, container in enumerate(("containerd://c0", "containerd://c1")):
+            each = pod(rank, state=RUNNING if now < last else ended(1, container=container))
+            pods.append(each)
             each["metadata"].setdefault("labels", {})["slipway.dev/run"] = "mine-2"
             [status] = each["status"]["containerStatuses"]
-            status |= {"containerID": f"containerd://c{rank}", "imageID": "", "ready": True}
-            for ended_state in filter(None, [status["state"].get("terminated")]):
-                ended_state["containerID"] = status["containerID"]
+            status |= {"containerID": container, "imageID": "", "ready": True}
         return 200, {"kind": "PodList", "items": pods, "metadata": {}}
+
+    def pod_now(rank: int, body: Any) -> tuple[int, Any]:
+        return 200, pods_now(body)[1]["items"][rank]
+
+    def log_now(rank: int, _body: Any) -> tuple[int, Any]:
+        return 200, "".join(f"{line(each, str(each))}\n" for each in rounds[now][rank])
 
     with served(FakeApi()) as api:
         api.answers["GET", JOB] = job_now
         api.answers["GET", PODS] = pods_now
         for rank, name in enumerate(("mine-master-0", "mine-worker-0")):
-            api.answers["GET", f"{PODS}/{name}"] = lambda body, rank=rank: (
-                200, pods_now(body)[1]["items"][rank]
-            )  # fmt: skip
-            api.answers["GET", f"{PODS}/{name}/log"] = lambda _, rank=rank: (
-                200, "".join(f"{line(each, str(each))}\n" for each in rounds[now][rank])
-            )  # fmt: skip
+            api.answers["GET", f"{PODS}/{name}"] = partial(pod_now, rank)
+            api.answers["GET", f"{PODS}/{name}/log"] = partial(log_now, rank)
         printed = shown(capsys, state(api.kubeconfig))
     ranks = [0, 1, 1, 0, 1, 0]
     assert printed == [f"[rank {rank}] {number}" for number, rank in enumerate(ranks, 1)]

@@ -15,7 +15,7 @@ from jobs.records import archive
 from scripts.cli.runs import report, report_data
 from scripts.cli.runs.charts import charts
 from scripts.cli.runs.report import declared_yaml, page, section
-from scripts.cli.runs.report_data import ALL, of_logs, of_record
+from scripts.cli.runs.report_data import ALL, Curve, Series, of_logs, of_record
 from scripts.cli.runs.results import Outcome
 from scripts.cli.state import StackState
 from scripts.cli.terminal import CommandError
@@ -198,3 +198,18 @@ def test_without_logs_there_is_what_is_remembered() -> None:
     found = of_record(known, {"val_loss": [0.5, 0.25]})
     assert found.curves["accuracy"].by_rank == {ALL: {1: 0.9}}
     assert found.curves["val_loss"].by_rank == {ALL: {1: 0.5, 2: 0.25}}
+
+
+def test_events_that_lack_what_they_should_have_are_no_error() -> None:
+    odd = event(0, "step", 0, epoch="x") + event(1, "step", 0, epoch=1, steps=0, loss="nan")
+    odd += line(2, '{"event": "epoch"}') + line(3, '{"event": "metrics", "rank": 0, "metrics": 1}')
+    assert of_logs(made([odd])).curves == {}
+
+
+def test_more_figures_than_charts_are_counted_and_many_points_are_thinned() -> None:
+    many = {f"m{number}": Curve("m", by_rank={0: {1: 1.0}}) for number in range(30)}
+    found = [*charts(Series(curves=many))]
+    assert len(found) == 24
+    assert found[-1].notes == ["6 more metrics are not charted."]
+    places = Curve("loss", by_rank={0: {float(x): 1.0 for x in range(100_000)}}).places
+    assert (places[0], places[-1], len(places)) == (0, 99_999, report_data._MOST)

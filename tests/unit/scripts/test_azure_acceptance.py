@@ -1,5 +1,6 @@
-"""What the acceptance run makes of a user's settings, what it may cost, and its report."""
+"""`scripts/azure-acceptance`: its stack, what it may cost, and a report that has no secrets."""
 
+import base64
 import json
 import math
 from collections.abc import Callable
@@ -11,16 +12,14 @@ import yaml
 
 from infra.settings import SettingsError
 from scripts.azure_acceptance import DOWN_SECONDS, Cap, cap_of, run, stack_config
-from scripts.ci_smoke import Summary
+from scripts.azure_requests import HIDDEN, requests
 from scripts.cli.terminal import CommandError
 from scripts.scratch import Scratch
-from tests.unit.scripts.test_azure_requests import CANARY, MARKED, create
 
 _MAKEFILE = """\
 .PHONY: up smoke down
 up smoke down:
-\t@test ! -e $@-hangs || sleep 30
-\t@test ! -e $@.recording || cat $@.recording >> "$$PULUMI_DEBUG_GRPC"
+\t@test $@ != up || cat recording >> "$$PULUMI_DEBUG_GRPC" || sleep 30
 results:
 \t@echo '{"jobs": {}}'
 env:
@@ -49,19 +48,17 @@ def test_the_stack_is_one_node_with_the_users_account_alone(config: dict[str, An
     assert cap_of(found, 5).hourly == 0.23
 
 
-def test_a_run_stops_in_time_to_pay_for_taking_the_stack_down() -> None:
-    assert Cap(0.23, 0.23, "USD").seconds == pytest.approx(1800)
-
-
-@pytest.mark.parametrize("cap", [0.1, -1, math.nan, math.inf])
-def test_a_cap_that_is_too_low_starts_nothing(cap: float, config: dict[str, Any]) -> None:
-    with pytest.raises(CommandError, match="is not finite, or does not cover `down`"):
-        cap_of(stack_config(config), cap)
-
-
-def test_no_price_no_run(config: dict[str, Any]) -> None:
+def test_what_would_start_nothing_is_refused(config: dict[str, Any]) -> None:
+    for cap in (0.1, -1, math.nan, math.inf):
+        with pytest.raises(CommandError, match="is not finite, or does not cover `down`"):
+            cap_of(stack_config(config), cap)
+    with pytest.raises(CommandError, match="not of the kind aks"):
+        stack_config({"slipway:cluster": {"kind": "embedded"}})
     config["slipway:cluster"]["location"] = "norwayeast"
     with pytest.raises(CommandError, match="no price for Standard_D4s_v5 in norwayeast"):
+        cap_of(stack_config(config), 5)
+    config["slipway:cluster"]["location"] = "West Europe"
+    with pytest.raises(SettingsError, match="location"):
         cap_of(stack_config(config), 5)
 
 
@@ -79,57 +76,115 @@ def test_a_price_table_of_the_users_own_counts(config: dict[str, Any], tmp_path:
     assert (cap.hourly, cap.currency) == (0.1, "EUR")
 
 
-def test_settings_of_another_kind_and_wrong_ones_are_refused(config: dict[str, Any]) -> None:
-    with pytest.raises(CommandError, match="not of the kind aks"):
-        stack_config({"slipway:cluster": {"kind": "embedded"}})
-    config["slipway:cluster"]["location"] = "West Europe"
-    with pytest.raises(SettingsError, match="location"):
-        cap_of(stack_config(config), 5)
-
-
 @pytest.fixture
 def scratch(copy_of: Callable[[dict[str, str]], Scratch]) -> Scratch:
     """A copy of a checkout with commands that record what a test has them record."""
     return copy_of({"Makefile": _MAKEFILE, "stacks/azure.yaml": ""})
 
 
-def outcomes(summary: Summary) -> dict[str, str]:
-    return {step.name: step.outcome for step in summary.steps}
-
-
-def test_it_goes_up_twice_and_down(scratch: Scratch, config: dict[str, Any]) -> None:
-    record(scratch, "down", create({"adminValue": MARKED}))
-    summary, text = run(scratch, stack_config(config), CAP)
-    names = ["up", "refresh", "up again", "smoke", "down"]
-    assert outcomes(summary) == dict.fromkeys(names, "ok")
-    [asked] = json.loads(text)["requests"]
-    assert (asked["step"], asked["name"]) == ("down", "mine")
-    assert CANARY not in text
-    kept = {"checkout", "errors", "output", "state"}
-    assert {each.name for each in scratch.directory.iterdir()} <= kept
-    made = yaml.safe_load((scratch.checkout / "stacks/azure-acceptance.yaml").read_text())
-    assert made["config"]["slipway:cluster"]["gpu"] is False
-
-
 def test_a_second_up_that_changes_fails(scratch: Scratch, config: dict[str, Any]) -> None:
-    record(scratch, "up", create({}))
+    (scratch.checkout / "recording").write_text(create({"adminValue": MARKED}) + "\n")
     summary, text = run(scratch, stack_config(config), CAP)
-    assert summary.status == 1
     changed = "changed azure-native:containerregistry:Registry mine"
-    assert outcomes(summary) == {"up": "ok", "refresh": "ok", "up again": changed, "down": "ok"}
-    assert [each["step"] for each in json.loads(text)["requests"]] == ["up", "up again"]
+    assert summary.status == 1
+    steps = {step.name: step.outcome for step in summary.steps}
+    assert steps == {"up": "ok", "refresh": "ok", "up again": changed, "down": "ok"}
+    report = json.loads(text)
+    assert [each["step"] for each in report["requests"]] == ["up", "up again"]
+    assert CANARY not in text
 
 
-def test_the_cap_ends_it_and_it_goes_down(scratch: Scratch, config: dict[str, Any]) -> None:
-    (scratch.checkout / "up-hangs").touch()
-    seconds = int(DOWN_SECONDS) + 1
-    cap = Cap(seconds, 3600, "USD")
+CANARY = "canary-2f6b1c"
+URN = "urn:pulumi:a::slipway::slipway:clusters:Aks${}::mine"
+REGISTRY = "azure-native:containerregistry:Registry"
+KUBECONFIG = f"apiVersion: v1\nusers: [{{name: me, user: {{token: {CANARY}}}}}]\n"
+MARKED = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "value": CANARY}
+
+
+def call(method: str, request: dict[str, Any], response: Any = None, **more: Any) -> str:
+    """Return a line of the engine's about a call that has ended."""
+    ended = {"progress": "response_completed", "duration": 2_340_000_000}
+    called = {"method": f"/pulumirpc.ResourceProvider/{method}", "request": request}
+    return json.dumps({**called, "response": response, **ended, **more})
+
+
+def create(outputs: dict[str, Any], kind: str = REGISTRY, **more: Any) -> str:
+    request = {"urn": URN.format(kind), "properties": {"location": "westeurope"}}
+    return call("Create", request, {"id": "/x", "properties": outputs}, **more)
+
+
+def test_the_cap_ends_it_in_time_to_pay_for_going_down(
+    scratch: Scratch, config: dict[str, Any]
+) -> None:
+    cap = Cap(int(DOWN_SECONDS) + 1, 3600, "USD")
     summary, text = run(scratch, stack_config(config), cap)
-    assert summary.status == 124
-    assert outcomes(summary) == {"up": "timed out after 1 s", "down": "ok"}
-    assert json.loads(text)["cost"]["max"] == str(seconds)
+    steps = {step.name: step.outcome for step in summary.steps}
+    assert (summary.status, steps) == (124, {"up": "timed out after 1 s", "down": "ok"})
+    assert json.loads(text)["cost"]["max"] == str(cap.most)
 
 
-def record(scratch: Scratch, target: str, line: str) -> None:
-    """Have a command record a call, as the engine does."""
-    (scratch.checkout / f"{target}.recording").write_text(f"{line}\n")
+def only(*lines: str) -> dict[str, Any]:
+    [found] = requests(lines, "up")
+    return found
+
+
+@pytest.mark.parametrize("method", ["Create", "Read", "Update", "Delete"])
+def test_a_call_is_kept_with_its_request_its_answer_or_refusal_and_its_seconds(method: str) -> None:
+    request = {"urn": URN.format(REGISTRY), "properties": {"location": "westeurope"}}
+    outputs = {"allowSharedKeyAccess": False, "secretCount": 3, "nodeTaints": ["sku=gpu"]}
+    answer = {"id": "/x", "properties": outputs}  # whether there is to be a key is no secret
+    kept = {"step": "up", "method": method, "type": REGISTRY, "name": "mine", "seconds": 2.34}
+    assert only(call(method, request, answer)) == {
+        **kept, "request": request, "answer": answer, "errors": None,
+    }  # fmt: skip
+    refused = 'rpc error: code = Unknown desc = Status=409 Code="RegistryNameInUse"'
+    found = only(call(method, request, errors=[refused]))
+    assert (found["answer"], found["errors"]) == (None, [refused])
+
+
+def test_what_is_not_azures_has_not_ended_or_changes_nothing_is_left_out() -> None:
+    begun = json.dumps({**json.loads(create({})), "progress": "request_started"})
+    preview = {"urn": URN.format(REGISTRY), "preview": True}
+    lines = [
+        begun,
+        create({}, kind="kubernetes:core/v1:Secret"),
+        call("Configure", {"args": {}}),
+        call("Create", preview, {}),
+        call("Invoke", {"tok": "kubernetes:yaml:decode"}),
+        create({})[:40],
+        "",
+    ]
+    assert list(requests(lines, "up")) == []
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        {"adminValue": MARKED},
+        {"deep": [{"value": {"inside": MARKED}}]},
+        {"password": CANARY},
+        {"primarySharedKey": CANARY},
+        {"accessToken": CANARY},
+        {"kubeconfigs": [{"name": "clusterUser", "value": CANARY}]},
+        {"text": KUBECONFIG},
+        {"text": base64.b64encode(KUBECONFIG.encode()).decode()},
+        {"text": f"Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiIxIn0.{CANARY}"},
+        {"text": f"-----BEGIN RSA PRIVATE KEY-----\n{CANARY}\n-----END RSA PRIVATE KEY-----"},
+    ],
+)
+def test_a_secret_is_hidden_wherever_it_is(outputs: dict[str, Any]) -> None:
+    found = json.dumps(only(create({**outputs, "plain": "here"}))["answer"])
+    assert CANARY not in found
+    assert base64.b64encode(CANARY.encode()).decode()[:-4] not in found
+    assert HIDDEN in found
+    assert '"plain": "here"' in found
+
+
+def test_a_secret_is_hidden_where_another_call_repeats_it() -> None:
+    first = create({"adminValue": MARKED})
+    second = create({"text": f"see {CANARY}"}, errors=[f"login {CANARY} refused"])
+    of_ours = call("Create", {"urn": URN.format("slipway:x:Y"), "properties": {"a": MARKED}}, {})
+    for lines in ((first, second), (second, first), (of_ours, second)):
+        found = [*requests(lines, "up")]
+        assert CANARY not in str(found)
+        assert any(each["errors"] == [f"login {HIDDEN} refused"] for each in found)

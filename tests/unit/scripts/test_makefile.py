@@ -32,9 +32,7 @@ HOSTILE = [
     "x';touch done;'",
     "$(touch done) $(shell touch done) ${shell touch done} $$(touch done) `touch done`",
     "x\ntouch done\n\ttouch done\n",
-    "a b  c # % *",
-    "--help",
-    "$",
+    "--help # % *",
     "\\",
     "",
 ]

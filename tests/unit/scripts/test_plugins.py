@@ -30,22 +30,18 @@ def started(checkout: Path, package: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("package", ["kubernetes", "azure-native"])
-def test_what_set_up_has_provided_is_started(checkout: Path, package: str) -> None:
-    plugin = checkout.parent / "slipway/bin" / f"pulumi-resource-{package}"
-    shell_program(plugin, 'echo real "$@"')
-    assert started(checkout, package).stdout == f"real {ADDRESS}\n"
-
-
-def test_without_a_plugin_the_next_step_is_set_up(checkout: Path) -> None:
-    finished = started(checkout, "kubernetes")
-    assert finished.returncode == 1
-    assert "pulumi-resource-kubernetes is missing; run `make setup` first" in finished.stderr
-
-
-def test_a_stub_serves_previews_on_azure_where_there_is_no_plugin(checkout: Path) -> None:
-    expected = f"python -m scripts.azure_native {ADDRESS}\n"
-    assert started(checkout, "azure-native").stdout == expected
+def test_what_set_up_has_provided_is_started_or_a_stub_or_set_up_is_the_next_step(
+    checkout: Path,
+) -> None:
+    missing = started(checkout, "kubernetes")
+    assert missing.returncode == 1
+    assert "pulumi-resource-kubernetes is missing; run `make setup` first" in missing.stderr
+    stub = f"python -m scripts.azure_native {ADDRESS}\n"
+    assert started(checkout, "azure-native").stdout == stub
+    for package in ("kubernetes", "azure-native"):
+        plugin = checkout.parent / "slipway/bin" / f"pulumi-resource-{package}"
+        shell_program(plugin, 'echo real "$@"')
+        assert started(checkout, package).stdout == f"real {ADDRESS}\n"
 
 
 def test_a_kubeconfig_that_the_plugin_leaves_goes_with_the_next_start(checkout: Path) -> None:

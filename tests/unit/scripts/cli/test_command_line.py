@@ -1,6 +1,8 @@
-"""The command line and the functions behind it belong together."""
+"""The command line and the functions behind it belong together, and load what they need."""
 
 import inspect
+import subprocess
+import sys
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
@@ -33,49 +35,15 @@ def test_each_command_has_its_function(name: str, monkeypatch: pytest.MonkeyPatc
     inspect.signature(resolve_name(f"scripts.{function}")).bind(**arguments)  # or it raises
 
 
-@pytest.mark.parametrize(
-    ("line", "arguments"),
-    [
-        (
-            "logs mine --rank 1 --follow=0 --stack other",
-            {"job": "mine", "rank": 1, "follow": "0", "stack": "other"},
-        ),
-        # What follows `--args` is the program's own.
-        (
-            "run train.py --workers 1 --set cpu=1 --args --workers 9",
-            {"script": "train.py", "workers": 1, "settings": ("cpu=1",), "python": "",
-             "args": ["--workers", "9"]},
-        ),
-    ],
-)  # fmt: skip
-def test_what_is_given_arrives(
-    line: str, arguments: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert called(monkeypatch, *line.split())[2] == arguments
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["ui", "--port", "0"], "'--port': 0 is not in the range 1<=x<=65535"),
-        (["logs", "mine", "--rank", "x"], "'--rank': 'x' is not a valid integer range"),
-        (["results", "--format", "xml"], "'--format': 'xml' is not one of 'text', 'json'"),
-        (["init", "--ranks", "0"], "'--ranks': 0 is not in the range x>=1"),
-        (["prevew"], "No such command 'prevew'"),
-    ],
-)
-def test_what_is_wrong_is_named_with_what_is_allowed(words: list[str], said: str) -> None:
-    outcome = CliRunner().invoke(slipway, words)
-    assert outcome.exit_code == 2
-    assert said in outcome.output
-
-
-def test_an_installed_command_first_enters_its_venv(monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[str] = []
-    monkeypatch.setattr("scripts.cli.calls.call", lambda *_: done.append("called"))
-    for words, expected in ((["up", "--help"], []), (["up"], ["entered", "called"])):
-        outcome = CliRunner().invoke(slipway, words, obj=lambda: done.append("entered"))
-        assert (outcome.exit_code, done) == (0, expected)
+def test_what_is_given_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = "logs mine --rank 1 --follow=0 --stack other"
+    given = called(monkeypatch, *line.split())[2]
+    assert given == {"job": "mine", "rank": 1, "follow": "0", "stack": "other"}
+    # What follows `--args` is the program's own.
+    line = "run train.py --workers 1 --set cpu=1 --args --workers 9"
+    given = called(monkeypatch, *line.split())[2]
+    own = {"settings": ("cpu=1",), "python": "", "args": ["--workers", "9"]}
+    assert given == {"script": "train.py", "workers": 1, **own}
 
 
 def test_a_shell_completes_the_stacks(folder: Path) -> None:
@@ -85,3 +53,27 @@ def test_a_shell_completes_the_stacks(folder: Path) -> None:
     variables = {"_SLIPWAY_COMPLETE": "bash_complete", **words}
     outcome = CliRunner().invoke(slipway, env=variables, prog_name="slipway")
     assert outcome.output.split() == ["plain,deep", "plain,dev"]
+
+
+_HEAVY = ("clusters", "grpc", "infra.settings", "kubernetes", "pulumi", "pydantic", "torch")
+_MODULES = ["calls", "commands", "state", "runs.logs", "runs.results"]
+
+
+def loaded(module: str) -> list[str]:
+    """Return the modules that a module of the command line is imported with."""
+    program = f"import sys, {module}; print(*sys.modules)"
+    command = [sys.executable, "-c", program]
+    finished = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    return finished.stdout.split()
+
+
+@pytest.mark.parametrize("module", _MODULES)
+def test_a_command_loads_nothing_that_only_another_one_needs(module: str) -> None:
+    assert not {*_HEAVY} & {*loaded(f"scripts.cli.{module}")}
+
+
+def test_help_and_completion_need_click_and_nothing_else() -> None:
+    """An installed command has them before its Python environment is made."""
+    others = {name.partition(".")[0] for name in loaded("scripts.cli.__main__")}
+    known = sys.stdlib_module_names | {"click", "core", "scripts", "__main__"}
+    assert {name for name in others if not name.startswith("_")} <= known | {*loaded("site")}

@@ -1,20 +1,25 @@
-"""`make down` ends by looking for what is left of the stack, and says it either way."""
+"""`make down` removes what is the stack's and nothing else, and says what is left."""
 
+import shutil
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import redirect_stderr
-from dataclasses import dataclass, field, replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+import yaml
 
 from clusters import owner
-from clusters.kinds import CLUSTERS
 from core.paths import state_dir
+from core.process import CommandFailed
 from scripts.cli import down
-from scripts.cli.backend import INTERRUPTED, lock_directory, state_file
+from scripts.cli.backend import INTERRUPTED, Cli, bookkeeping, lock_directory, state_file
+from scripts.cli.config import check, cluster_of
+from scripts.cli.down import temporary_config
+from scripts.cli.terminal import CommandError
 from tests.unit.scripts.cli.kept_state import keep_state, resource
 
 EMBEDDED = {"kind": "embedded"}
@@ -33,12 +38,16 @@ def proof(cluster: Mapping[str, Any]) -> tuple[bool, str]:
         return down.prove("dev", cluster), said.getvalue().rstrip("\n")
 
 
-def test_that_nothing_is_left_is_one_line_with_what_was_looked_for() -> None:
-    proven, said = proof(EMBEDDED)
-    assert proven
-    assert said.startswith("Nothing is left of dev: 0 processes, 0 network namespaces, 0 mounts")
-    assert "0 files" in said
-    assert "\n" not in said
+def test_down_with_nothing_there_succeeds_needs_no_tool_and_says_what_it_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "no-cache"))
+    assert down.down("dev") == 0
+    absent, nothing = capsys.readouterr().err.splitlines()
+    assert absent.endswith("nothing to destroy.")
+    looked_for = "Nothing is left of dev: 0 processes, 0 network namespaces, 0 mounts"
+    assert nothing.startswith(looked_for)
+    assert "0 files" in nothing
 
 
 def test_all_that_is_left_has_its_remedy(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,17 +74,9 @@ def test_all_that_is_left_has_its_remedy(state: Path, monkeypatch: pytest.Monkey
 
 
 def test_what_the_kernel_ends_a_moment_later_is_not_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    ending = [[4711], [4711], []]
-    monkeypatch.setattr(down, "orphans", lambda _checkout: ending.pop(0) if ending else [])
+    monkeypatch.setattr(down, "orphans", Mock(side_effect=[[4711], [4711], []]))
     monkeypatch.setattr(down, "_WAIT_SECONDS", 10)
     assert proof(EMBEDDED)[0]
-    assert ending == []
-
-
-def test_a_cluster_of_another_name_is_another_cluster(state: Path) -> None:
-    (state / "clusters" / "dev").mkdir(parents=True)
-    assert proof({**EMBEDDED, "name": "other"})[0]
-    assert not proof(EMBEDDED)[0]
 
 
 @pytest.mark.parametrize("cluster", [{}, {"kind": "embeded"}, {"kind": "embedded", "name": "A/B"}])
@@ -85,62 +86,185 @@ def test_settings_without_a_cluster_have_none_to_look_for(cluster: Mapping[str, 
     assert said == "Nothing is left of dev: 0 processes, 0 files."
 
 
-def test_each_kind_says_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    def remains_of(_options: object, called: str) -> Mapping[str, list[str]]:
-        return {"objects with Slipway's labels": [f"Namespace of {called}: kubectl delete …"]}
+@pytest.mark.parametrize(
+    ("failure", "protect", "code", "ran"),
+    [
+        (255, False, 0, ["destroy", "remove", "destroy", "stack"]),
+        (255, True, 255, ["destroy"]),
+        (INTERRUPTED, False, 128 + signal.SIGINT, ["destroy"]),
+    ],
+    ids=["failed", "protected", "interrupted"],
+)
+def test_what_a_destroy_left_goes_with_the_embedded_cluster_unless_protected_or_interrupted(
+    failure: int, protect: bool, code: int, ran: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner.claim(state_dir() / "clusters" / "dev", "slipway/dev")
+    keep_state(resources=[resource("a:b:C", "keep", protect=protect)])
+    done: list[str] = []
 
-    kinds: Any = CLUSTERS
-    monkeypatch.setitem(kinds, "embedded", replace(CLUSTERS["embedded"], remains=remains_of))
-    proven, said = proof(EMBEDDED)
-    assert not proven
-    assert "Namespace of slipway/dev: kubectl delete" in said
+    def run(_cli: Cli, command: str, *_: str, **_variables: str) -> int:
+        done.append(command)
+        return failure if done == ["destroy"] else 0
+
+    monkeypatch.setattr(Cli, "run", run)
+    monkeypatch.setattr("clusters.embedded.lifecycle.remove", lambda _: done.append("remove"))
+    assert down._destroy(Cli("dev")) == code
+    assert done == ran
 
 
-@dataclass
-class FakeCli:
-    """Stands for the CLI: destroys fail as often as told."""
+@pytest.mark.parametrize("is_known", [True, False])
+def test_down_removes_a_cluster_that_is_the_stacks_by_its_note_or_name_or_says_why_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, is_known: bool
+) -> None:
+    directory = state_dir() / "clusters" / "dev"
+    (directory / "config").mkdir(parents=True)
+    if is_known:
+        owner.claim(directory, "slipway/dev")
+    failing = Mock(side_effect=RuntimeError("dev is not wholly gone"))
+    monkeypatch.setattr("clusters.embedded.lifecycle.remove", failing)
+    assert down.down("dev") == 1
+    assert "dev is not wholly gone" in capsys.readouterr().err
+    monkeypatch.setattr("clusters.embedded.lifecycle.remove", shutil.rmtree)
+    assert down.down("dev") == 0
+    assert not directory.exists()
 
-    failing: Sequence[int]
-    ran: list[str] = field(default_factory=list)
-    stack: str = "dev"
 
-    def run(self, *arguments: str, **_variables: str) -> int:
-        self.ran.append(arguments[0])
-        codes = [0] * self.ran.count("destroy")
-        codes[: len(self.failing)] = list(self.failing)[: len(codes)]
-        return codes[-1] if arguments[0] == "destroy" else 0
+@pytest.mark.parametrize("name", ["", "../..", "/tmp", "shared", "nobodys"])
+def test_down_leaves_what_is_not_the_stacks_own(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A cluster of another stack, one that no stack is known to have made, or no cluster at all."""
+    removed: list[object] = []
+    monkeypatch.setattr("clusters.embedded.lifecycle.remove", removed.append)
+    monkeypatch.setattr(down, "cluster_of", lambda _: {"kind": "embedded", "name": name})
+    owner.claim(state_dir() / "clusters" / "shared", "slipway/other")
+    (state_dir() / "clusters" / "nobodys").mkdir()
+    monkeypatch.setattr(down, "prove", lambda *_: True)
+    kept = set(state_dir().rglob("*"))
+    assert down.down("dev") == 0, capsys.readouterr().err
+    assert removed == []
+    assert set(state_dir().rglob("*")) >= kept
+
+
+@pytest.mark.parametrize("file", ["slipway/dev.json.gz", "slipway/dev.json.zst"])
+def test_a_state_that_is_not_read_is_not_removed(file: str) -> None:
+    hidden = bookkeeping("stacks", file)
+    hidden.parent.mkdir(parents=True)
+    hidden.write_text("{}")
+    with pytest.raises(CommandError, match="which this command can't read"):
+        down.down("dev")
+    assert hidden.exists()
+
+
+@pytest.mark.parametrize(("kind", "forgets"), [("embedded", True), ("kubeconfig", False)])
+def test_only_what_ran_in_a_cluster_of_the_stacks_own_is_forgotten_when_it_does_not_answer(
+    kind: str, forgets: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Mock(return_value=0)
+    monkeypatch.setattr(Cli, "run", run)
+    monkeypatch.setattr(down, "cluster_of", lambda _stack: {"kind": kind})
+    assert down._destroy_resources(Cli("dev")) == 0
+    assert ("PULUMI_K8S_DELETE_UNREACHABLE" in run.call_args.kwargs) is forgets
+
+
+def test_down_removes_what_runs_of_a_cluster_whose_directory_was_deleted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All that it has on the machine is named after that directory."""
+    gone: list[Path] = []
+    left = {"processes": ["1"], "mounts": []}
+    monkeypatch.setattr("clusters.embedded.cluster.remains", lambda *_: {} if gone else left)
+    monkeypatch.setattr("clusters.embedded.lifecycle.remove", gone.append)
+    assert down.down("dev") == 0
+    assert gone == [state_dir() / "clusters" / "dev"]
+    said = f"Removing the rest of the cluster in the deleted directory {gone[0]}."
+    assert said in capsys.readouterr().err
+
+
+KUBECONFIG = {"kind": "kubeconfig", "context": "team"}
 
 
 @pytest.fixture
-def removed(state: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A cluster and its stack are there; the list tells whether the cluster was removed."""
-    owner.claim(state / "clusters" / "dev", "slipway/dev")
-    calls: list[str] = []
-
-    def remove(_stack: str, what: str) -> int:
-        calls.append(what)
-        return 0
-
-    monkeypatch.setattr(down, "_remove_cluster", remove)
-    return calls
+def checkout(folder: Path) -> Path:
+    (folder / "stacks").mkdir()
+    template = "config: {'slipway:cluster': {kind: kind, name: from-template}}"
+    (folder / "stacks" / "kind.yaml").write_text(template)
+    return folder
 
 
-def test_what_a_destroy_left_goes_with_the_embedded_cluster(removed: list[str]) -> None:
-    cli = FakeCli(failing=[255])
-    assert down._destroy(cli) == 0  # type: ignore[arg-type]
-    assert removed == ["the cluster in"]
-    assert cli.ran == ["destroy", "destroy", "stack"]
+@pytest.fixture
+def last(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Return the settings that `pulumi config refresh` knows of each stack's last update."""
+    known: dict[str, Any] = {}
+
+    def query(cli: Cli, *command: str, **_given: str) -> str:
+        assert command == ("config", "refresh")
+        if cli.stack not in known:
+            raise CommandFailed("no previous deployment")
+        text = yaml.safe_dump({"config": {"slipway:cluster": known[cli.stack]}})
+        (checkout / f"Pulumi.{cli.stack}.yaml").write_text(text)
+        return ""
+
+    monkeypatch.setattr(Cli, "query", query)
+    return known
 
 
-def test_a_destroy_that_the_person_interrupted_is_not_gone_on_with(removed: list[str]) -> None:
-    cli = FakeCli(failing=[INTERRUPTED])
-    assert down._destroy(cli) == 128 + signal.SIGINT  # type: ignore[arg-type]
-    assert removed == []
-    assert "stack" not in cli.ran
+def provided(stack: str, checkout: Path) -> tuple[Mapping[str, Any], str]:
+    """Return the cluster that is known while the stack is taken down, and what is printed."""
+    file = checkout / f"Pulumi.{stack}.yaml"
+    with redirect_stderr(StringIO()) as printed, temporary_config(stack):
+        cluster = cluster_of(stack)
+    assert not file.exists()
+    return cluster, printed.getvalue().rstrip("\n")
 
 
-def test_a_protected_resource_keeps_the_cluster(removed: list[str]) -> None:
-    keep_state(resources=[resource("a:b:C", "keep", protect=True)])
-    cli = FakeCli(failing=[255])
-    assert down._destroy(cli) == 255  # type: ignore[arg-type]
-    assert removed == []
+def test_without_the_file_the_settings_are_the_last_updates_or_else_the_repositorys(
+    checkout: Path, last: dict[str, Any]
+) -> None:
+    keep_state("kind")
+    assert provided("kind", checkout)[0] == {"kind": "kind", "name": "from-template"}
+    last["kind"] = KUBECONFIG
+    cluster, printed = provided("kind", checkout)
+    assert cluster == KUBECONFIG
+    assert printed.startswith("Pulumi.kind.yaml is missing; using the settings")
+    with pytest.raises(KeyboardInterrupt), temporary_config("kind"):
+        raise KeyboardInterrupt
+    assert not (checkout / "Pulumi.kind.yaml").exists()
+
+
+@pytest.mark.usefixtures("last")
+def test_what_cannot_be_known_is_to_be_written_by_the_user(checkout: Path) -> None:
+    keep_state("gone")
+    with pytest.raises(CommandError) as unknown:
+        provided("gone", checkout)
+    assert "no previous deployment\nCopy a file from stacks/, set" in str(unknown.value)
+    file = checkout / "Pulumi.gone.yaml"
+    file.write_text("config: {}")
+    with temporary_config("gone"):
+        assert file.read_text() == "config: {}"
+    assert file.exists()
+
+
+def test_down_destroys_a_stack_whose_file_is_gone_and_looks_for_what_is_left_of_its_cluster(
+    last: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep_state("gone-file")
+    last["gone-file"] = {"kind": "embedded", "name": "mine"}
+    run, prove = Mock(return_value=0), Mock(return_value=True)
+    monkeypatch.setattr(Cli, "run", run)
+    monkeypatch.setattr(down, "prove", prove)
+    assert down.down("gone-file") == 0
+    assert [each.args[0] for each in run.call_args_list] == ["destroy", "stack"]
+    prove.assert_called_once_with("gone-file", {"kind": "embedded", "name": "mine"})
+    assert not state_file("gone-file").exists()
+
+
+@pytest.mark.usefixtures("checkout")
+def test_other_commands_say_how_to_get_the_file_back_or_to_take_the_stack_down() -> None:
+    keep_state("gone")
+    with pytest.raises(CommandError) as gone:
+        check("gone")
+    message = str(gone.value)
+    assert message.startswith("Pulumi.gone.yaml is missing, but the stack gone still exists.")
+    assert "pulumi config refresh --stack gone\n" in message
+    assert message.endswith("make down STACK=gone")

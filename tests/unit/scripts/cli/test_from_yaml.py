@@ -32,39 +32,29 @@ def test_a_files_jobs_are_one_piece_of_yaml(file: Path, capsys: pytest.CaptureFi
     ("text", "reason"),
     [
         ("", "does not contain a job"),
-        ("kind: Pod\nmetadata: {name: x}", "does not contain a job"),
-        ("a: [", "can't be read"),
+        ("- 1\n- 2", "does not contain a job"),
         ("a: &a [*a]", "can't be read"),
         ("2026-01-01: x", "can't be read"),
         ("metadata:\n  name: {{ .Values.name }}", "helm template"),
         ("\x00", "can't be read"),
-        ("- 1\n- 2", "does not contain a job"),
+        (None, "can't be read"),
     ],
 )
-def test_a_file_without_a_job_is_a_sentence(file: Path, text: str, reason: str) -> None:
-    file.write_text(text)
+def test_a_file_without_a_job_is_a_sentence(file: Path, text: str | None, reason: str) -> None:
+    if text is not None:
+        file.write_text(text)
     with pytest.raises(CommandError, match=reason):
         show("dev", str(file))
 
 
-@pytest.mark.parametrize("name", ["", "missing.yaml", "."])
-def test_a_file_that_is_none_is_a_sentence(tmp_path: Path, name: str) -> None:
-    with pytest.raises(CommandError, match="can't be read"):
-        show("dev", str(tmp_path / name) if name else name)
+@pytest.mark.parametrize("text", ["1", "00123", "123e45", "1_0", "0x1F", "1.10", "y", "~", ".inf"])
+def test_what_another_yaml_reads_as_a_number_stands_in_quotes(text: str) -> None:
+    assert as_yaml({"a": {"b": [text]}}) == f"a:\n  b: ['{text}']\n"
+    assert as_yaml({"a": [3, "8Gi", "--lr", True]}) == "a: [3, 8Gi, --lr, true]\n"
 
 
 def test_dates_stay_text(file: Path) -> None:
     file.write_text("kind: Job\nmetadata: {name: 2026-01-01}")
-    assert [*documents(str(file))] == [{"kind": "Job", "metadata": {"name": "2026-01-01"}}]
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["1", "00123", "123e45", "1_0", "0x1F", "0o17", "1.10", "2026-01-01", "y", "no", "~", ".inf"],
-)
-def test_what_another_yaml_reads_as_a_number_stands_in_quotes(text: str) -> None:
-    assert as_yaml({"a": {"b": [text]}}) == f"a:\n  b: ['{text}']\n"
-
-
-def test_whole_numbers_and_words_need_no_quotes() -> None:
-    assert as_yaml({"a": [3, "8Gi", "--lr", True]}) == "a: [3, 8Gi, --lr, true]\n"
+    [document] = documents(str(file))
+    assert document["metadata"] == {"name": "2026-01-01"}
+    assert as_yaml({"a": [document["metadata"]["name"]]}) == "a: ['2026-01-01']\n"

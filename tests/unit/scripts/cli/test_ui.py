@@ -23,34 +23,28 @@ Tracked = Callable[..., None]
 def tracked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Tracked:
     """Return what writes the file of a stack `mine`, whose job `trained` was tracked."""
     ended = RunResult(state="Succeeded", tracking=PAGE)
-    jobs = {"trained": JobState("trained", {"namespace": "n"}, ended),
-            "running": JobState("running", {"namespace": "n"})}  # fmt: skip
+    jobs = {"trained": JobState("trained", {"namespace": "n"}, ended)}
     monkeypatch.setattr(ui, "read_state", lambda *_, **__: StackState("a kubeconfig", "n", jobs))
 
     def write(**tracking: str) -> None:
-        config = {"slipway:tracking": tracking} if tracking else {"slipway:cluster": {}}
-        (folder / "Pulumi.mine.yaml").write_text(yaml.safe_dump({"config": config}))
+        config = {"config": {"slipway:tracking": tracking} if tracking else {}}
+        (folder / "Pulumi.mine.yaml").write_text(yaml.safe_dump(config))
 
     return write
 
 
-def test_without_tracking_it_says_how_to_turn_it_on(tracked: Tracked) -> None:
-    tracked()
-    with pytest.raises(CommandError) as caught:
-        ui.show("mine", "", 5000)
-    for words in ("slipway:tracking: {kind: mlflow}", "Pulumi.mine.yaml", "make up STACK=mine"):
-        assert words in str(caught.value)
-
-
 @pytest.mark.parametrize(
-    ("kind", "job", "message"),
+    ("tracking", "job", "message"),
     [
-        ("mlfow", "", r"slipway:tracking\.kind"),
-        ("mlflow", "traned", r"no job 'traned'.*Did you mean trained"),
+        ({}, "", r"(?s)Pulumi.mine.yaml.*make up STACK=mine.*slipway:tracking: {kind: mlflow}"),
+        ({"kind": "mlfow"}, "", r"slipway:tracking\.kind"),
+        ({"kind": "mlflow"}, "traned", r"no job 'traned'.*Did you mean trained"),
     ],
 )
-def test_what_is_wrong_is_named(tracked: Tracked, kind: str, job: str, message: str) -> None:
-    tracked(kind=kind)
+def test_without_tracking_or_its_job_the_next_step_is_named(
+    tracked: Tracked, tracking: dict[str, str], job: str, message: str
+) -> None:
+    tracked(**tracking)
     with pytest.raises(CommandError, match=message):
         ui.show("mine", job, 5000)
 
@@ -74,9 +68,7 @@ def test_a_server_elsewhere_is_named(
 
 def test_a_port_that_another_program_has_is_refused_with_what_to_do(tracked: Tracked) -> None:
     tracked(kind="mlflow")
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(CommandError, match=rf"Port {port} .*PORT={port + 1}"):
             ui.show("mine", "", port)

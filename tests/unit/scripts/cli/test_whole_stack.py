@@ -31,18 +31,17 @@ class Pulumi:
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "Pulumi.dev.yaml"
-        self.deleted: set[str] = set()
 
     def run(self, *arguments: str, **_variables: str) -> int:
         """Do what a command of the CLI does."""
         command, *options = arguments
-        before = self.jobs()
         if command == "preview":
             assert {*options} <= _PLAIN
         elif command == "up":
-            assert self._unknown(options) == [], "the model does not know what that leaves out"
+            pairs = zip(options, [*options[1:], ""], strict=True)
+            replaced = {each for one, two in pairs if one == "--replace" for each in (one, two)}
+            assert {*options} <= _PLAIN | replaced, "the model does not know what that leaves out"
             self.keep(self.declared())
-            self.deleted |= before - self.declared()
         elif (command, *options[:1]) == ("stack", "rm"):
             state_file("dev").unlink()
         else:
@@ -55,13 +54,6 @@ class Pulumi:
         assert arguments[:2] == ("stack", "init"), arguments
         self.keep(set())
         return stdin
-
-    @staticmethod
-    def _unknown(options: list[str]) -> list[str]:
-        """Return the options of `up` but for those that train a run again."""
-        pairs = zip(options, [*options[1:], ""], strict=True)
-        replaced = {each for one, two in pairs if one == "--replace" for each in (one, two)}
-        return [each for each in options if each not in {*_PLAIN, *replaced}]
 
     def declared(self) -> set[str]:
         return {*yaml.safe_load(self.file.read_text())["config"]["slipway:jobs"]}

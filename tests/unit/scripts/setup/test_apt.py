@@ -4,15 +4,18 @@ import io
 import os
 import subprocess
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from subprocess import CalledProcessError
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from rich.console import Console
 
 from scripts.setup import apt
 from scripts.setup.steps import StepFailed, Steps
+from tests.unit.shell_program import shell_program
 
 
 @pytest.fixture
@@ -20,32 +23,29 @@ def policy(tmp_path: Path) -> Path:
     return tmp_path / "policy-rc.d"
 
 
-def test_services_are_refused_meanwhile_and_allowed_again_after(policy: Path) -> None:
-    """Also after a failure."""
-    with pytest.raises(CalledProcessError, match="status 101"), apt.services_stay_down(policy):
-        subprocess.run([policy, "etcd", "start"], check=True)
+def test_services_are_refused_meanwhile_and_allowed_again_after(
+    policy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also after a failure or a kill; an administrator's own policy is left alone."""
+    started = partial(subprocess.run, [policy, "etcd", "start"], check=True)
+    refused = partial(pytest.raises, CalledProcessError, match="status 101")
+    with refused(), apt.services_stay_down(policy):
+        started()
     assert not policy.exists()
-
-
-def test_an_administrators_policy_is_left_alone(policy: Path) -> None:
-    policy.write_text("#!/bin/sh\nexit 0\n")
-    policy.chmod(0o700)
-    with apt.services_stay_down(policy):
-        assert policy.read_text() == "#!/bin/sh\nexit 0\n"
-    assert policy.stat().st_mode & 0o777 == 0o700
-
-
-def test_a_killed_set_ups_rest_is_removed(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    gone = subprocess.Popen(["true"])
-    gone.wait()
+    with subprocess.Popen(["true"]) as gone:
+        pass
     killed = apt.services_stay_down(policy)
     with monkeypatch.context() as then:
         then.setattr(os, "getpid", lambda: gone.pid)
         killed.__enter__()
-    assert subprocess.run([policy, "etcd", "start"], check=False).returncode == 0
-    with apt.services_stay_down(policy):
-        assert subprocess.run([policy, "etcd", "start"], check=False).returncode == 101
+    started()
+    with refused(), apt.services_stay_down(policy):
+        started()
     assert not policy.exists()
+    shell_program(policy, "exit 0")
+    with apt.services_stay_down(policy):
+        started()
+    assert policy.exists()
 
 
 def test_packages_are_named_first(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,11 +78,8 @@ def test_packages_are_named_first(policy: Path, monkeypatch: pytest.MonkeyPatch)
 def test_obstacles_to_installing_packages_are_reported(
     user: int, program: str | None, obstacle: str, policy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_arguments: object, **_options: object) -> None:
-        raise StepFailed("apt failed")
-
     monkeypatch.setattr(apt, "POLICY", policy)
-    monkeypatch.setattr(Steps, "run", fail)
+    monkeypatch.setattr(Steps, "run", Mock(side_effect=StepFailed("apt failed")))
     monkeypatch.setattr("os.geteuid", lambda: user)
     monkeypatch.setattr("shutil.which", lambda _name: program)
     assert apt.install(["runc"], Steps(Console(file=io.StringIO()))) == obstacle

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 import tomllib
-from collections.abc import Callable
 from contextlib import ExitStack
 from importlib.metadata import distributions, requires
 from pathlib import Path
@@ -19,46 +18,20 @@ from clusters.cluster import Kind
 from clusters.kinds import CLUSTERS
 from core.paths import CHECKOUT
 from scripts.cli.calls import call
-from scripts.setup import bootstrap, record, resolve
+from scripts.setup import bootstrap
 from scripts.setup import provide as setup
-from scripts.setup.record import Entry
-from scripts.setup.tools import Tool
 from tests.unit.shell_program import shell_program
 
 
-@pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(bootstrap, "CHECKOUT", tmp_path)
-    return tmp_path
-
-
-OLD = (
-    r"^Python 3.11 or newer is required, but .* is 3.9. Select another one: make PYTHON=python3.12"
-)
-
-
-def test_this_python_lacks_nothing() -> None:
+def test_what_a_python_lacks_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     assert bootstrap.problem() is None
-
-
-@pytest.mark.parametrize(
-    ("attribute", "value", "message"),
-    [
-        (
-            *("sys.version_info", (3, 9, 2)),
-            OLD,
-        ),
-        (
-            *("importlib.util.find_spec", lambda _: None),
-            "ensurepip module is missing.*apt-get install python3-venv",
-        ),
-    ],
-)
-def test_what_a_python_lacks_is_named_with_the_remedy(
-    attribute: str, value: object, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(attribute, value)
-    assert re.search(message, str(bootstrap.problem()))
+    with monkeypatch.context() as without_venv:
+        without_venv.setattr("importlib.util.find_spec", lambda _: None)
+        missing = "ensurepip module is missing.*apt-get install python3-venv"
+        assert re.search(missing, str(bootstrap.problem()))
+    monkeypatch.setattr("sys.version_info", (3, 9, 2))
+    old = "3.11 or newer is required, but .* is 3.9. Select another one: make PYTHON=python3.12"
+    assert re.search(f"^Python {old}", str(bootstrap.problem()))
 
 
 def test_it_is_read_by_pythons_that_are_too_old() -> None:
@@ -72,16 +45,16 @@ def test_it_uses_nothing_but_the_standard_library(tmp_path: Path, root: Path) ->
     subprocess.run(isolated, cwd=root, check=True, env={"HOME": str(tmp_path)})
 
 
-def test_the_link_is_made_moved_and_left(checkout: Path) -> None:
-    for venv in (checkout / "one", checkout / "two", checkout / "two"):
+def test_the_link_is_made_moved_and_left_and_replaces_no_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bootstrap, "CHECKOUT", tmp_path)
+    for venv in (tmp_path / "one", tmp_path / "two", tmp_path / "two"):
         bootstrap.link(venv)
-        assert (checkout / ".venv").readlink() == venv
-
-
-def test_a_persons_own_environment_is_not_replaced(checkout: Path) -> None:
-    (checkout / ".venv").mkdir()
+        assert (tmp_path / ".venv").readlink() == venv
+    (tmp_path / ".venv-test").mkdir()
     with pytest.raises(SystemExit, match="Move it away"):
-        bootstrap.link(checkout / "one")
+        bootstrap.link(tmp_path / "one", ".venv-test")
 
 
 def test_a_second_set_up_says_that_it_waits_and_goes_on_when_the_first_has_ended(
@@ -99,51 +72,19 @@ def set_up(stack: str) -> int:
     return call("setup", "setup.provide:provide", {"stack": stack})
 
 
-def test_another_system_than_linux_is_pointed_to_the_other_clusters(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_an_unknown_stack_source_or_system_is_named_first(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert set_up("dve") == 1
+    assert "Did you mean dev?" in "".join(capsys.readouterr())
+    with monkeypatch.context() as patched:
+        patched.setenv("SOURCE", "biuld")
+        assert set_up("dev") == 1
+    assert capsys.readouterr().err == "SOURCE=biuld is not allowed; valid values: build, release.\n"
+    assert not cache.exists()
     monkeypatch.setattr("sys.platform", "darwin")
     assert set_up("dev") == 1
     assert "make up STACK=kind" in "".join(capsys.readouterr())
-
-
-def test_an_unknown_stack_is_named_first(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert set_up("dve") == 1
-    assert "Did you mean dev?" in "".join(capsys.readouterr())
-    assert not cache.exists()
-
-
-def test_nothing_heavy_is_loaded_before_there_is_something_to_do(root: Path) -> None:
-    code = (
-        "import sys, scripts.setup.provide; "
-        "print(sorted({'rich', 'requests', 'pulumi', 'kubernetes', 'pydantic'} & {*sys.modules}))"
-    )
-    command = [sys.executable, "-c", code]
-    finished = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
-    assert finished.stdout == "[]\n"
-
-
-@pytest.mark.parametrize("there", [True, False])
-def test_a_brief_set_up_provides_only_when_something_is_missing(
-    there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program, runc = tmp_path / "runc", Tool("runc")
-    program.touch()
-    recorded = {"runc": Entry.from_file(program, "1.1", "on PATH", runc.stamp)} if there else {}
-    record.save(recorded)
-    monkeypatch.setattr(setup, "tools_of", lambda _kind: (runc,))
-    kind = CLUSTERS["kind"]
-    provided: list[Kind] = []
-
-    def provide(kind: Kind, **_options: bool) -> int:
-        provided.append(kind)
-        return 0
-
-    monkeypatch.setattr(resolve, "resolve_and_report", provide)
-    assert setup.set_up(kind, brief=True, build=False) == 0
-    assert provided == ([] if there else [kind])
-    assert setup.set_up(kind, brief=False, build=False) == 0
-    assert provided[-1:] == [kind]
 
 
 @pytest.mark.parametrize("internet", [True, False, None])
@@ -159,55 +100,26 @@ def test_what_a_setting_takes_is_provided_where_it_is_true(
     assert more == (("slirp4netns",) if internet else ())
 
 
-def test_a_source_that_does_not_exist_is_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_an_extra_is_installed_once_by_hash_and_tried_again_after_a_failure(
+    tmp_path: Path, cache: Path
 ) -> None:
-    monkeypatch.setenv("SOURCE", "biuld")
-    assert set_up("dev") == 1
-    assert capsys.readouterr().err == "SOURCE=biuld is not allowed; valid values: build, release.\n"
-
-
-@pytest.fixture
-def pip(tmp_path: Path) -> Callable[[str], list[str]]:
-    """An environment whose pip does what a test says, and notes what it was asked."""
-    asked = tmp_path / "asked"
-    asked.touch()
-
-    def will(script: str) -> list[str]:
-        target = 'for word; do [ "$before" = --target ] && mkdir -p "$word"; before=$word; done'
-        python = tmp_path / "venv" / "bin" / "python"
-        shell_program(python, f'echo "$@" >> {asked}\n{target}\n{script}')
-        return asked.read_text().splitlines()
-
-    return will
-
-
-def test_an_extra_is_installed_once_by_hash(
-    tmp_path: Path, cache: Path, pip: Callable[[str], list[str]]
-) -> None:
-    pip("exit 0")
+    python, asked = tmp_path / "venv" / "bin" / "python", tmp_path / "asked"
+    shell_program(
+        python,
+        f'for last; do [ "$before" = --target ] && mkdir -p "$last"; '
+        f'before=$last; done; echo "$@" >> {asked}; [ -e {tmp_path}/works ]',
+    )
+    with pytest.raises(subprocess.CalledProcessError):
+        bootstrap.add_extra(bootstrap.AZURE, tmp_path / "venv")
+    (tmp_path / "works").touch()
     place = bootstrap.add_extra(bootstrap.AZURE, tmp_path / "venv")
     assert place == bootstrap.add_extra(bootstrap.AZURE, tmp_path / "venv")
     assert place.is_dir()
     assert place.parent == cache
-    [asked] = pip("exit 0")
-    assert "--require-hashes" in asked
-    assert "--only-binary=:all:" in asked
-    assert asked.endswith(f"--requirement {CHECKOUT}/requirements-azure.lock")
-
-
-def test_a_failed_extra_is_tried_again(tmp_path: Path, pip: Callable[[str], list[str]]) -> None:
-    pip("exit 1")
-    with pytest.raises(subprocess.CalledProcessError):
-        bootstrap.add_extra(bootstrap.AZURE, tmp_path / "venv")
-    pip("exit 0")
-    bootstrap.add_extra(bootstrap.AZURE, tmp_path / "venv")
-    assert len(pip("exit 0")) == 2
-
-
-def test_every_extra_that_a_kind_of_cluster_needs_can_be_added() -> None:
-    needed = {kind.extra for kind in CLUSTERS.values() if kind.extra is not None}
-    assert needed == {bootstrap.AZURE}
+    [_, command] = asked.read_text().splitlines()
+    assert "--require-hashes" in command
+    assert "--only-binary=:all:" in command
+    assert command.endswith(f"--requirement {CHECKOUT}/requirements-azure.lock")
 
 
 @pytest.mark.parametrize("extra", [bootstrap.AZURE, bootstrap.REPORT])
@@ -239,15 +151,11 @@ def test_the_runtime_environment_holds_what_its_lock_lists_and_nothing_else(root
 
 
 def test_what_is_installed_without_its_requirements_has_them_in_a_lock(root: Path) -> None:
-    runtime = locked(root / "requirements.lock")
-    tests = locked(root / "requirements-test.lock")
-    azure = locked(root / "requirements-azure.lock")
-    report = locked(root / "requirements-report.lock")
+    names = ("requirements", "requirements-test", "requirements-azure", "requirements-report")
+    runtime, tests, azure, report = (locked(root / f"{name}.lock") for name in names)
     assert not runtime.keys() & (tests.keys() | report.keys())
-    for names in (azure, report, tests):
-        locks = (runtime, names)
-        there = {name: version for lock in locks for name, version in lock.items()}
-        asked = [Requirement(each) for name in names for each in requires(name) or ()]
-        for need in asked:
+    for added in (azure, report, tests):
+        there = {**runtime, **added}
+        for need in (Requirement(each) for name in added for each in requires(name) or ()):
             if need.marker is None or need.marker.evaluate({"extra": ""}):
                 assert need.specifier.contains(there[canonicalize_name(need.name)]), need

@@ -16,27 +16,13 @@ def run(steps: Steps, script: str, limit: float = 20) -> None:
     steps.run("Building it", command, log="it", estimate="2 min, 1 GB", limit=limit)
 
 
-def test_a_step_prints_its_estimate_and_its_duration(console: Console, cache: Path) -> None:
-    run(Steps(console), "echo told")
-    assert console.export_text() == "Building it (about 2 min, 1 GB)\n  done in 0 s: Building it\n"
-    assert (cache / "logs" / "it.log").read_text() == "told\n"
-
-
 def test_a_steps_variables_are_added_to_our_own(
     console: Console, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://proxy:1")
-    command = ["sh", "-c", "echo $http_proxy $MINE"]
-    Steps(console).run(
-        "Reading", command, log="it", estimate="1 s", limit=20, variables={"MINE": "yes"}
-    )
+    command, own = ["sh", "-c", "echo $http_proxy $MINE"], {"MINE": "yes"}
+    Steps(console).run("Reading", command, log="it", estimate="1 s", limit=20, variables=own)
     assert (cache / "logs" / "it.log").read_text() == "http://proxy:1 yes\n"
-
-
-def test_a_step_gives_signs_of_life(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps, "_HEARTBEAT", 0.2)
-    run(Steps(console), "sleep 0.5")
-    assert "  0 s so far: Building it\n" in console.export_text()
 
 
 def test_a_failed_step_shows_its_status_and_log(console: Console, cache: Path) -> None:
@@ -47,6 +33,8 @@ def test_a_failed_step_shows_its_status_and_log(console: Console, cache: Path) -
     assert str(cache / "logs" / "it.log") in text
     assert text.endswith("  100\n  why")
     assert "\n  50\n" not in text
+    with pytest.raises(StepFailed, match="No such file"):
+        Steps(console).run("Building it", ["/nowhere/go"], log="it", estimate="1 s", limit=1)
 
 
 def test_a_step_at_its_limit_ends_with_its_children(console: Console, tmp_path: Path) -> None:
@@ -57,11 +45,6 @@ def test_a_step_at_its_limit_ends_with_its_children(console: Console, tmp_path: 
     assert time.monotonic() - started < 1
     time.sleep(1.2)
     assert not alive.exists()
-
-
-def test_a_program_that_is_not_there_is_a_failed_step(console: Console) -> None:
-    with pytest.raises(StepFailed, match="No such file"):
-        Steps(console).run("Building it", ["/nowhere/go"], log="it", estimate="1 s", limit=1)
 
 
 def test_steps_at_once_name_their_lines(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,15 +1,25 @@
-"""The wrapper modules say what they pin, and every tool has a way to be had."""
+"""Every tool has a way to be had; Go modules are pinned, and built into the cache."""
 
+import io
+import json
+import os
 import re
+import subprocess
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from rich.console import Console
 
 from clusters.kinds import CLUSTERS
 from core.paths import CHECKOUT
 from core.toolchain import numbers
-from scripts.setup import tools
+from scripts.setup import golang, tools
+from scripts.setup.record import Entry, Problem
+from scripts.setup.steps import Steps
 from scripts.setup.tools import GoModule, Tool
+from tests.unit.shell_program import shell_program
 
 MODULES = tools.MODULES.values()
 KUBERNETES = tools.MODULES["kubernetes"]
@@ -26,11 +36,6 @@ def test_a_module_of_others_is_pinned_with_its_checksums(module: GoModule) -> No
         assert re.search(rf"^{re.escape(module.requires)} {pinned} h1:", sums, re.MULTILINE)
 
 
-def test_every_wrapper_module_is_used() -> None:
-    directories = {path.name for path in tools.WRAPPERS.iterdir() if path.is_dir()}
-    assert directories == {module.name for module in MODULES if module.packages}
-
-
 @pytest.mark.parametrize("package", ["pulumi-kubernetes", "pulumi-azure-native"])
 def test_a_plugin_has_the_version_of_its_sdk(package: str) -> None:
     project = (CHECKOUT / "pyproject.toml").read_text()
@@ -42,57 +47,22 @@ def test_all_parts_of_kubernetes_have_one_version() -> None:
     parts = dict(re.findall(r"^\t(k8s\.io/\S+) (v0\.\d+\.\d+)(?: .*)?$", pinned, re.MULTILINE))
     assert len(parts) > 20
     assert set(parts.values()) == {f"v0.{KUBERNETES.version.removeprefix('v1.')}"}
-
-
-@pytest.mark.parametrize(
-    ("needed", "versions"),
-    [("k8s.io/client-go", 3), ("golang.org/x/net", 1), ("google.golang.org/protobuf", 1)],
-)
-def test_what_several_tools_are_built_from_is_compiled_once(needed: str, versions: int) -> None:
-    """Go's cache keeps it, by its version: a quarter of what set-up on a new machine compiles.
-
-    Pulumi's plugin needs an older client than Kubernetes', CoreDNS and the operator one between.
-    """
-    found = set()
-    for name in (
-        *("kubernetes", "coredns", "training-operator"),
-        *("pulumi", "pulumi-kubernetes", "pulumi-language-python"),
-    ):
-        pinned = (tools.MODULES[name].directory / "go.mod").read_text()
-        found |= set(re.findall(rf"^\t{re.escape(needed)} (\S+)", pinned, re.MULTILINE))
-    assert 0 < len(found) <= versions
-
-
-def test_the_linker_flags_have_the_version_of_go_mod() -> None:
-    flags = KUBERNETES.ldflags
-    assert flags.startswith("-s -w ")
-    assert f".gitVersion={KUBERNETES.version} " in flags
-    assert ".gitMajor=1 " in flags
-    assert ".gitMinor=37 " in flags
+    assert f".gitVersion={KUBERNETES.version} " in KUBERNETES.ldflags
 
 
 def test_a_changed_source_has_a_new_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tools, "WRAPPERS", tmp_path)
-    (tmp_path / "pause").mkdir()
-    source = tmp_path / "pause" / "main.go"
-    source.write_text("package main")
-    # Anew each time, since both are kept once they are computed.
-    first = GoModule("pause", {"pause": "."}, "1 s")
-    assert GoModule("pause", {"pause": "."}, "1 s").digest == first.digest
-    assert first.digest.startswith(first.version)
-    source.write_text("package main // changed")
-    second = GoModule("pause", {"pause": "."}, "1 s")
-    assert second.digest != first.digest
-    assert second.version != first.version
-    assert GoModule("pause", {"pause": "."}, "1 s", copies={"a": "b"}).digest != second.digest
 
+    def made(text: str, **fields: Any) -> GoModule:
+        (tmp_path / "pause").mkdir(exist_ok=True)
+        (tmp_path / "pause" / "main.go").write_text(text)
+        return GoModule("pause", {"pause": "."}, "1 s", **fields)
 
-def test_another_pin_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tools, "WRAPPERS", tmp_path)
-    (tmp_path / "x").mkdir()
-    (tmp_path / "x" / "go.mod").write_text("module x\n\nrequire example.com/other v1.0.0\n")
-    with pytest.raises(ValueError, match=r"does not require example\.com/this"):
-        _ = GoModule("x", {}, "1 s", requires="example.com/this").version
+    first = made("package main").digest
+    assert made("package main").digest == first
+    assert made("package main").version == first[:8]
+    assert made("package main", copies={"a": "b"}).digest != first
+    assert made("package main // changed").digest != first
 
 
 @pytest.mark.parametrize("tool", tools.tools_of(CLUSTERS["embedded"]), ids=lambda tool: tool.name)
@@ -105,12 +75,119 @@ def test_a_tool_of_the_embedded_cluster_can_be_installed_or_built(tool: Tool) ->
 @pytest.mark.parametrize("kind", ["kind", "minikube"])
 def test_a_container_cluster_needs_few_tools(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"clusters.{kind}.tool.more_tools", tuple)
-    assert [tool.name for tool in tools.tools_of(CLUSTERS[kind])] == [
-        *("pulumi", "pulumi-language-python", "pulumi-language-python-exec", "kubectl"),
-        *("training-operator-manifests", "training-operator", "tcp-wait"),
-        *("pulumi-resource-kubernetes", kind),
-    ]
+    common = [tool.name for tool in tools.tools_of(CLUSTERS["kubeconfig"])]
+    assert common == [tool.name for tool in tools.tools_of(None)]
+    assert [tool.name for tool in tools.tools_of(CLUSTERS[kind])] == [*common, kind]
 
 
-def test_a_kind_that_names_none_or_is_not_known_gets_the_common_tools() -> None:
-    assert tools.tools_of(CLUSTERS["kubeconfig"]) == tools.tools_of(None) == tools.EVERYWHERE
+STEPS = Steps(Console(file=io.StringIO()))
+
+
+@pytest.fixture(autouse=True)
+def _go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Go keep its own cache, which does not depend on Slipway's."""
+    for variable in ("GOCACHE", "GOMODCACHE"):
+        asked = subprocess.run(["go", "env", variable], capture_output=True, text=True, check=True)
+        monkeypatch.setenv(variable, asked.stdout.strip())
+
+
+@pytest.fixture
+def wrapper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A wrapper module `hello` that builds."""
+    monkeypatch.setattr(tools, "WRAPPERS", tmp_path)
+    directory = tmp_path / "hello"
+    directory.mkdir()
+    (directory / "go.mod").write_text("module hello\n\ngo 1.21\n")
+    (directory / "main.go").write_text('package main\n\nfunc main() { println("hello") }\n')
+    return directory
+
+
+def hello() -> tuple[GoModule, Tool]:
+    module = GoModule("hello", {"greeter": "."}, "1 s")
+    return module, Tool("greeter", module=module)
+
+
+@pytest.mark.parametrize("package", [".", "hello/v3"])
+def test_a_tool_is_built_into_the_cache_and_runs(package: str, wrapper: Path, cache: Path) -> None:
+    """Whatever its major version, which is no part of its name."""
+    if package != ".":
+        (wrapper / "go.mod").write_text(f"module {package}\n\ngo 1.21\n")
+    module = GoModule("hello", {"greeter": package}, "1 s")
+    tool = Tool("greeter", module=module)
+    made = golang.build(module, [tool], STEPS)
+    path = cache / "bin" / "greeter"
+    origin = "built from its Go module"
+    assert made == {"greeter": Entry.from_file(path, module.version, origin, tool.stamp)}
+    assert subprocess.run([path], capture_output=True, check=True).stderr == b"hello\n"
+    assert list((cache / "build").iterdir()) == []
+
+
+def test_a_build_that_fails_is_a_problem_of_each_of_its_tools(wrapper: Path, cache: Path) -> None:
+    (wrapper / "main.go").write_text("package main\n\nfunc main() { undefined() }\n")
+    module, tool = hello()
+    (problem,) = golang.build(module, [tool], STEPS).values()
+    assert isinstance(problem, Problem)
+    assert problem.tool == "greeter"
+    assert "undefined: undefined" in problem.why
+    assert str(cache / "logs" / "build-hello.log") in problem.why
+
+
+def test_an_old_or_missing_go_is_named_with_a_remedy(
+    wrapper: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (wrapper / "go.mod").write_text("module hello\n\ngo 1.25.11\n")
+    go = shell_program(tmp_path / "go", "echo go1.19.8")
+    module, tool = hello()
+    for found, why in ((str(go), f"{go} is go1.19.8"), (None, "there is no `go` on PATH")):
+        monkeypatch.setattr(golang, "_go", lambda found=found: found)
+        (problem,) = golang.build(module, [tool], STEPS).values()
+        reason = f"greeter: building it requires Go 1.25.11 or newer, but {why}. Install a newer Go"
+        assert str(problem).startswith(reason)
+    shell_program(go, "echo go1.21.0")
+    assert golang._unfit(str(go), module) is None
+
+
+def test_a_file_and_a_directory_are_copied_out_of_gos_cache(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "module"
+    (source / "manifests" / "base").mkdir(parents=True)
+    for file in ("manifests/base/crd.yaml", "script"):
+        (source / file).write_text("kind: X\n")
+    for path in (*source.rglob("*"), source):
+        path.chmod(0o555 if path.is_dir() else 0o444)  # as Go keeps them
+    monkeypatch.setattr(golang, "_run", lambda *_, **__: json.dumps({"Dir": str(source)}))
+    monkeypatch.setattr(GoModule, "version", "v1.0.0")
+    module = GoModule("x", {}, "1 s", copies={"files": "manifests", "script": "script"})
+    for _ in range(2):  # a second time over what is there
+        directory = golang._copy("go", module, "files")
+        assert directory == cache / "x-v1.0.0"
+        assert (directory / "base" / "crd.yaml").read_text() == "kind: X\n"
+        assert os.access(golang._copy("go", module, "script"), os.X_OK)
+        assert (directory / "base").stat().st_mode & 0o200
+
+
+def test_a_failed_download_is_the_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    go = shell_program(tmp_path / "go", f"echo $PWD $@ >> {tmp_path}/asked\nexit 1")
+    monkeypatch.setattr(golang, "_go", lambda: str(go))
+    golang.download(tools.MODULES["kind"], STEPS)
+    asked = (tmp_path / "asked").read_text()
+    assert asked == f"{tools.MODULES['kind'].directory} mod download\n"
+
+
+@pytest.mark.parametrize(
+    ("free", "builds", "collector"), [("20000000 kB", 2, "off"), ("9000000 kB", 1, None),
+                                      (None, 1, None)]
+)  # fmt: skip
+def test_builds_take_memory_only_where_it_is_to_spare(
+    free: str | None, builds: int, collector: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = FileNotFoundError if free is None else None
+    read = Mock(return_value=f"MemAvailable:   {free}\n", side_effect=error)
+    golang._roomy.cache_clear()
+    with monkeypatch.context() as changed:
+        changed.setattr(Path, "read_text", read)
+        changed.setattr("os.cpu_count", lambda: 2)
+        changed.delenv("GOGC", raising=False)
+        assert (golang.at_once(), golang._variables().get("GOGC")) == (builds, collector)
+    golang._roomy.cache_clear()

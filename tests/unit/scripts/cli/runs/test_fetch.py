@@ -1,6 +1,6 @@
 """Which run's files are fetched, by what pod, and what there is to do where there are none."""
 
-import io
+import errno
 import json
 import tarfile
 from collections.abc import Callable
@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from core import kube, toolchain
+from core import kube, tokens, toolchain
 from core.paths import CHECKOUT
 from jobs.model.job import TrainingJob
 from jobs.model.parts import Volume
 from jobs.model.places import VOLUME_URL
 from jobs.result import RunResult
-from scripts.cli.runs import fetch, reader_pod
+from scripts.cli.runs import fetch, kept, reader_pod
 from scripts.cli.runs.fetch import folder_of
 from scripts.cli.state import JobState, StackState
 from scripts.cli.terminal import CommandError
@@ -27,6 +27,8 @@ from tests.unit.scripts.cli.kept_state import resource
 from tests.unit.shell_program import shell_program
 
 KEPT = f"{VOLUME_URL}/outputs/mine"
+Known = Callable[..., None]
+Reader = Callable[[Exception], list[list[str]]]
 LISTED = {"artifacts.json": {"url": f"{KEPT}/mine-1/artifacts.json", "sha256": "0", "bytes": 1}}
 
 
@@ -41,13 +43,9 @@ def folder(known: JobState) -> str | None:
     return folder_of(known, known.result)
 
 
-def test_a_runs_folder_is_where_its_list_is_also_when_it_failed() -> None:
+def test_a_runs_folder_is_where_its_list_is_or_may_have_been_left_by_a_custom_image() -> None:
     assert folder(job({"run_id": "mine-1", "artifacts": LISTED})) == f"{KEPT}/mine-1"
-    failed = {"state": "Failed", "failure": {"artifacts": LISTED}}
-    assert folder(job(failed)) == f"{KEPT}/mine-1"
-
-
-def test_a_custom_image_may_have_left_files_that_no_result_names() -> None:
+    assert folder(job({"state": "Failed", "failure": {"artifacts": LISTED}})) == f"{KEPT}/mine-1"
     own: dict[str, Any] = {"module": None, "image": "example.org/own:1", "command": ("train",)}
     result = {"run_id": "mine-2"}
     assert folder(job(result, **own)) == f"{KEPT}/mine-2"
@@ -58,17 +56,16 @@ def test_a_custom_image_may_have_left_files_that_no_result_names() -> None:
 
 
 @pytest.fixture
-def known(monkeypatch: pytest.MonkeyPatch) -> Callable[[JobState | StackState], None]:
-    """Return what lets a job be the stack's, or the stack have another state."""
+def known(monkeypatch: pytest.MonkeyPatch) -> Known:
+    """Return what lets a job be the stack's."""
 
-    def be(there: JobState | StackState) -> None:
-        state = StackState("k", jobs={"mine": there}) if isinstance(there, JobState) else there
+    def be(there: JobState, kubeconfig: str | None = "k") -> None:
+        state = StackState(kubeconfig, "n", {"mine": there}, trainer="trainer:2")
         monkeypatch.setattr(fetch, "read_state", lambda *_, **__: state)
 
     return be
 
 
-Known = Callable[[JobState | StackState], None]
 FAILED = job({"state": "Failed", "run_id": "mine-2"})
 
 
@@ -78,23 +75,23 @@ FAILED = job({"state": "Failed", "run_id": "mine-2"})
         (job({}), "", "", "JOB=NAME. Jobs in dev: mine"),
         (job({}), "mien", "", "Did you mean mine?"),
         (job(None), "mine", "", "has no result yet"),
-        (StackState(None, jobs={"mine": job({})}), "mine", "", "has no cluster"),
         (job({}), "mine", "", "make rerun JOB=mine STACK=dev"),
         # After a failure the run before it is offered; the last success is not the last run.
         (FAILED, "mine", "", "RUN=succeeded"),
-        (
-            *(job({"artifacts": LISTED}, place=None), "mine", "succeeded"),
-            "RUN=succeeded works only for files that the stack keeps",
-        ),
+        (job({"artifacts": LISTED}, place=None), "mine", "succeeded", "only for files that the st"),
     ],
 )
 def test_where_there_is_nothing_to_fetch_the_next_step_is_named(
-    there: JobState | StackState, name: str, run: str, says: str, known: Known
+    there: JobState, name: str, run: str, says: str, known: Known
 ) -> None:
     known(there)
     with pytest.raises(CommandError) as caught:
         fetch.fetch("dev", name, run=run)
     assert says in str(caught.value)
+    known(there, None)
+    if name == "mine":
+        with pytest.raises(CommandError, match="has no cluster"):
+            fetch.fetch("dev", name, run=run)
 
 
 @pytest.mark.parametrize("below", ["", "/deeper/still"])
@@ -112,15 +109,10 @@ def test_a_place_where_nothing_can_be_put_is_named_before_anything_is_copied(
 
 def test_the_pod_reads_as_the_job_and_asks_for_little() -> None:
     there = job(
-        {},
-        place=None,
-        outputs="file:///results",
-        backend="nccl",
-        gpus=2,
-        node_selector={"gpu": "yes"},
-        env={"KEY": "value", "PYTHONPATH": "/of/the/program"},
+        {}, place=None, outputs="file:///results", backend="nccl", gpus=2,
+        node_selector={"gpu": "yes"}, env={"KEY": "value", "PYTHONPATH": "/of/the/program"},
         volumes={"results": Volume(size="1Gi", mount_path="/results")},
-    )
+    )  # fmt: skip
     found = reader_pod.manifest(there, "trainer:2")
     spec = found["spec"]
     (container,) = spec["containers"]
@@ -135,12 +127,6 @@ def test_the_pod_reads_as_the_job_and_asks_for_little() -> None:
     assert spec["securityContext"]["runAsUser"] == 65532
     assert container["securityContext"]["readOnlyRootFilesystem"]
     assert found["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "slipway"
-
-
-def test_the_pod_has_the_stacks_volume_where_the_job_kept_its_files() -> None:
-    found = reader_pod.manifest(job({}), "trainer:2")
-    mounts = found["spec"]["containers"][0]["volumeMounts"]
-    assert {each["name"]: each["mountPath"] for each in mounts}["slipway-kept"] == "/opt/kept"
 
 
 @pytest.mark.parametrize("name", ["imaged", "mnist-elastic", "mnist-gloo", "scripted"])
@@ -164,58 +150,97 @@ def test_files_of_a_run_that_was_declared_until_november_2026_are_found(name: st
     ids=["its own", "by the state", "by this machine's history", "by a note of before"],
 )
 def test_the_last_run_that_succeeded_is_the_one_that_was_judged_so(
-    result: dict[str, Any],
-    remembered_run: str | None,
-    run: str,
-    monkeypatch: pytest.MonkeyPatch,
-    known: Known,
+    result: dict[str, Any], remembered_run: str | None, run: str, reader: Reader, known: Known
 ) -> None:
     """In the first case the list has the folder, as ever."""
-    asked: list[list[str]] = []
-
-    def output(_kubeconfig: str, _pod: object, command: list[str], _to: object) -> None:
-        asked.append(command)
-        raise reader_pod.FetchError("nothing there")
-
     if remembered_run is not None:
         remembered(remembered_run, {"state": "Succeeded"})
         remembered("mine-3", {"state": "Failed"})
-    known(StackState("k", jobs={"mine": job(result)}, trainer="trainer:2"))
-    monkeypatch.setattr(kube, "connect", lambda _: None)
-    monkeypatch.setattr(reader_pod, "running", lambda *_: nullcontext())
-    monkeypatch.setattr(reader_pod, "output", output)
+    known(job(result))
+    asked = reader(reader_pod.FetchError("nothing there"))
     with pytest.raises(CommandError, match="nothing there"):
         fetch.fetch("dev", "mine", run="succeeded")
     assert asked[0][-1] == f"{KEPT}/{run}"
 
 
-def reads(directory: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> list[str]:
-    """Return the names in the tar that a kubectl of this script prints."""
-    program = shell_program(directory / "kubectl", script)
-    monkeypatch.setattr(toolchain, "path", lambda _name: program)
-    metadata = {"metadata": {"name": "fetch-mine", "namespace": "n"}}
-    with TemporaryFile() as fetched:
-        reader_pod.output("a: kubeconfig", metadata, ["send", "url"], fetched)
-        fetched.seek(0)
-        with tarfile.open(fileobj=fetched, mode="r:") as tar:
-            return tar.getnames()
+@pytest.fixture
+def reader(monkeypatch: pytest.MonkeyPatch) -> Reader:
+    """Return what lets the pod's command fail, and returns the commands that it is given."""
+    asked: list[list[str]] = []
 
+    def fail(error: Exception) -> list[list[str]]:
+        def output(_kubeconfig: str, _pod: object, command: list[str], _to: object) -> None:
+            asked.append(command)
+            raise error
 
-def test_kubectl_reads_the_pods_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w|") as tar:
-        tar.addfile(tarfile.TarInfo("net.pt"))
-    (tmp_path / "tar").write_bytes(content.getvalue())
-    script = f"""
-        [ "${{1%%=*}} $(cat "${{1#*=}}")" = "--kubeconfig a: kubeconfig" ] || exit 1
-        shift 2
-        [ "$*" = "exec --namespace n fetch-mine -- send url" ] && cat {tmp_path}/tar"""
-    assert reads(tmp_path, monkeypatch, script) == ["net.pt"]
+        monkeypatch.setattr(kube, "connect", lambda _: None)
+        monkeypatch.setattr(reader_pod, "running", lambda *_: nullcontext())
+        monkeypatch.setattr(reader_pod, "output", output)
+        return asked
+
+    return fail
 
 
 def test_a_failing_command_shows_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = "echo why >&2; echo command terminated with exit code 1 >&2; exit 1"
-    with pytest.raises(reader_pod.FetchError, match=r"^the files can't be read: why$"):
-        reads(tmp_path, monkeypatch, script)
-    with pytest.raises(tarfile.ReadError):
-        reads(tmp_path, monkeypatch, "exit 0")
+    program = shell_program(tmp_path / "kubectl", script)
+    monkeypatch.setattr(toolchain, "path", lambda _name: program)
+    pod = {"metadata": {"name": "fetch-mine", "namespace": "n"}}
+    unread = r"^the files can't be read: why$"
+    with TemporaryFile() as to, pytest.raises(reader_pod.FetchError, match=unread):
+        reader_pod.output("a: kubeconfig", pod, ["send", "url"], to)
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (reader_pod.FetchError("no pod"), r"mine were not copied: no pod\. Run `make up"),
+        (tarfile.ReadError("cut"), "mine were not copied: cut"),
+        (OSError(errno.ENOSPC, "No space left"), r"mine/new can't be .*No space.*TO=DIRECTORY"),
+    ],
+    ids=["pod", "cut", "disk"],
+)
+def test_files_that_do_not_arrive_are_a_sentence_with_the_next_step(
+    error: Exception, message: str, reader: Reader, known: Known, tmp_path: Path
+) -> None:
+    known(job({"artifacts": LISTED}))
+    reader(error)
+    with pytest.raises(CommandError, match=message):
+        fetch.fetch("dev", "mine", f"{tmp_path}/mine/new")
+
+
+def left(name: str, place: str = VOLUME_URL, size: int = 1_000_000) -> dict[str, Any]:
+    """Return the result of a run that has left its list and a file."""
+    folder = f"{place}/outputs/{name}/{name}-1"
+    files = {
+        each: {"url": f"{folder}/{each}", "sha256": "0", "bytes": size}
+        for each in ("artifacts.json", "model.pt")
+    }
+    return {"state": "Succeeded", "run_id": f"{name}-1", "artifacts": files}
+
+
+def test_a_job_that_is_gone_is_read_where_its_files_are_by_any_image_of_slipways() -> None:
+    remembered("old-1", left("old"), job="old")
+    remembered("mine-1", left("mine"), job="mine")
+    state = StackState("k", "slipway-jobs", {"mine": job({})}, trainer="trainer:2")
+    found, result = fetch.find("dev", state, "old")
+    assert folder_of(found, result) == f"{VOLUME_URL}/outputs/old/old-1"
+    pod = reader_pod.manifest(found, "trainer:2")
+    assert "slipway-kept" in str(pod["spec"]["volumes"])
+    assert pod["metadata"]["namespace"] == "slipway-jobs"
+    with pytest.raises(CommandError, match=r"Jobs in dev: mine\. Former jobs .*: old\.$"):
+        fetch.find("dev", state, "")
+
+
+def test_what_goes_with_a_stack_is_its_jobs_files_and_mlflows_runs() -> None:
+    """Not what a job has left in a store of its own."""
+    remembered("old-1", left("old"), job="old")
+    jobs = {
+        "mine": job(left("mine")),
+        "elsewhere": job(left("mine", "s3://bucket"), outputs="s3://bucket"),
+    }
+    state = StackState("k", "slipway-jobs", jobs, trainer="trainer:2")
+    tracked = {"deployment": {"resources": [{"type": tokens.TRACKING_READY}]}}
+    names, words = kept.lost_with("dev", state, tracked)
+    assert ({*names}, words) == ({"old", "mine"}, "2 jobs' files, 4.0 MB; MLflow's runs")
+    assert kept.lost_with("other", StackState(), {}) == ([], "")

@@ -3,33 +3,30 @@
 import io
 import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 from unittest import mock
 
 import pytest
 
 from jobs.api.follower import Container
-from jobs.api.lines import Cursor, Line
+from jobs.api.lines import Line
 from jobs.model.pytorchjob import Topology
-from jobs.observe.replica import containers
 from jobs.records import archive
-from jobs.records.archive import Run
 from jobs.records.recording import Recording
 from jobs.result import RunResult
 from scripts.cli.runs.cluster_logs import find
-from scripts.cli.runs.log_lines import Printer, print_runs
+from scripts.cli.runs.log_lines import Printer
 from scripts.cli.runs.logs import archived, show
 from scripts.cli.state import JobState, StackState
 from scripts.cli.terminal import CommandError
 from tests.unit.fake_api import FakeApi, served
-from tests.unit.jobs_objects import RUNNING, ended, job, pod, waiting
+from tests.unit.jobs_objects import RUNNING, ended, job, pod
 from tests.unit.scripts.cli.kept_state import resource
 
 JOB = "/apis/kubeflow.org/v1/namespaces/slipway-jobs/pytorchjobs/mine"
 PODS = "/api/v1/namespaces/slipway-jobs/pods"
-RUN = {"slipway.dev/run": "mine-2"}
 
 
 def line(second: int, text: str) -> Line:
@@ -53,35 +50,8 @@ def keep(
             recording.seal()
 
 
-def labelled(there: dict[str, Any]) -> dict[str, Any]:
-    """Return an object as one of the run."""
-    there["metadata"].setdefault("labels", {}).update(RUN)
-    return there
-
-
-def listed(*pods: dict[str, Any]) -> dict[str, Any]:
-    return {"kind": "PodList", "items": [*pods], "metadata": {}}
-
-
-@pytest.fixture(name="api")
-def _api() -> Iterator[FakeApi]:
-    """A cluster with a job of two ranks that has succeeded."""
-    with served(FakeApi()) as api:
-        api.says("GET", JOB, labelled(job("Succeeded")))
-        states = [ended(0, container=f"containerd://c{rank}") for rank in (0, 1)]
-        done = [labelled(pod(rank, state=states[rank], phase="Succeeded")) for rank in (0, 1)]
-        api.says("GET", PODS, listed(*done))
-        for each in done:
-            [status] = each["status"]["containerStatuses"]
-            status["containerID"] = status["state"]["terminated"]["containerID"]
-            # What the client insists on, and nobody here looks at.
-            status |= {"imageID": "", "ready": False}
-            api.says("GET", f"{PODS}/{each['metadata']['name']}", each)
-        yield api
-
-
-def state(api: FakeApi | None = None, **jobs: Any) -> StackState:
-    return StackState(None if api is None else api.kubeconfig, "slipway-jobs", jobs)
+def state(kubeconfig: str | None = None, **jobs: Any) -> StackState:
+    return StackState(kubeconfig, "slipway-jobs", jobs)
 
 
 def shown(
@@ -91,26 +61,6 @@ def shown(
         show("dev", "mine", rank, "1")
     said = capsys.readouterr()
     return [*said.out.splitlines(), *said.err.splitlines()]
-
-
-def test_kept_and_the_pods_are_one_log(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
-    keep("mine-2", (0, "c0", [line(1, "kept"), line(3, "kept, too")]))
-    logs = {
-        "mine-master-0": [line(1, "kept"), line(3, "kept, too"), line(5, "new")],
-        "mine-worker-0": [line(2, "new as well"), line(4, "")],
-    }
-    for name, lines in logs.items():
-        api.says("GET", f"{PODS}/{name}/log", "".join(f"{each}\n" for each in lines))
-    assert shown(capsys, state(api)) == [
-        "[rank 0] kept",
-        "[rank 1] new as well",
-        "[rank 0] kept, too",
-        "[rank 1] ",
-        "[rank 0] new",
-    ]
-    assert shown(capsys, state(api), rank=0) == ["kept", "kept, too", "new"]
-    [since] = {asked for _, asked, _ in api.asked if "master-0/log" in asked and "since" in asked}
-    assert "sinceTime=2026-01-01T00%3A00%3A02Z" in since
 
 
 def test_the_archive_is_read_attempt_after_attempt(capsys: pytest.CaptureFixture[str]) -> None:
@@ -126,39 +76,18 @@ def test_the_archive_is_read_attempt_after_attempt(capsys: pytest.CaptureFixture
     ]
 
 
-def ended_state(run_id: str, **fields: Any) -> StackState:
-    """What is known of a run that has ended, without the secrets."""
-    return state(mine=JobState("mine", {}, RunResult(state="Succeeded", run_id=run_id), **fields))
-
-
-def test_a_run_kept_to_its_end_needs_no_cluster(capsys: pytest.CaptureFixture[str]) -> None:
-    def read(_stack: str, *, secrets: bool = False, **_: str) -> StackState:
-        return pytest.fail("asked for secrets") if secrets else ended_state("mine-1")
-
-    keep("mine-1", (0, "a", [line(1, "kept")]), is_complete=True)
-    with mock.patch("scripts.cli.runs.logs.read_state", read):
-        show("dev", "mine", None, "1")
-    assert capsys.readouterr().out == "[rank 0] kept\n"
-
-
 @pytest.mark.parametrize(
-    ("there", "is_complete"),
-    [
-        (ended_state("mine-1"), False),
-        (ended_state("mine-2"), True),
-        (ended_state("mine-1", operation="creating"), True),
-    ],
-)
-def test_a_run_not_kept_to_its_end_needs_the_cluster(there: StackState, is_complete: bool) -> None:
+    ("latest", "operation", "is_complete", "needs"),
+    [("mine-1", None, True, False), ("mine-1", None, False, True), ("mine-2", None, True, True),
+     ("mine-1", "creating", True, True)],
+)  # fmt: skip
+def test_only_a_run_not_kept_to_its_end_needs_the_cluster(
+    latest: str, operation: str | None, is_complete: bool, needs: bool
+) -> None:
     keep("mine-1", (0, "a", [line(1, "kept")]), is_complete=is_complete)
-    assert archived("dev", there, "mine", None) is None
-
-
-def test_a_replaced_runs_logs_stay_out(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
-    keep("mine-1", (0, "a", [line(1, "of old")]))
-    for name in ("mine-master-0", "mine-worker-0"):
-        api.says("GET", f"{PODS}/{name}/log", f"{line(5, 'new')}\n")
-    assert shown(capsys, state(api)) == ["[rank 0] new", "[rank 1] new"]
+    result = RunResult(state="Succeeded", run_id=latest)
+    there = state(mine=JobState("mine", {}, result, operation=operation))
+    assert (archived("dev", there, "mine", None) is None) is needs
 
 
 @pytest.mark.parametrize(
@@ -175,11 +104,7 @@ def test_a_line_begins_with_the_ranks_whose_log_it_is(
     logs = [(number, f"c{number}", [line(number, "x")]) for number in (0, 1)]
     keep("mine-1", *logs, topology=topology)
     assert shown(capsys, state()) == [f"[{label}] x" for label in labels]
-
-
-def test_a_rank_among_several_is_found_in_its_replica() -> None:
-    keep("mine-1", (0, "a", []), topology=Topology(2, processes=2))
-    assert find("dev", state(), "mine", 3).names == {1: "rank 2-3"}
+    assert find("dev", state(), "mine", topology.world_size - 1).names == {1: labels[1]}
 
 
 @pytest.mark.parametrize(
@@ -196,130 +121,96 @@ def test_an_unknown_rank_is_named_with_others(topology: Topology, rank: int, mes
         find("dev", state(), "mine", rank)
 
 
-def test_an_unknown_job_is_named_with_those_of_state_and_archive(api: FakeApi) -> None:
-    keep("mine-1", (0, "a", []))
-    unknown = r"^There is no job 'mime'. Did you mean mine\? Jobs in dev: declared, mine.$"
-    with pytest.raises(CommandError, match=unknown):
-        find("dev", state(api, declared=object()), "mime", None)
-    with pytest.raises(CommandError, match=r"^Specify the job: JOB=NAME. Jobs in dev: declared"):
-        find("dev", state(api, declared=object()), "", None)
-
-
 def test_a_silent_cluster_is_named_without_an_archive(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scripts.cli.runs.cluster_logs._ANSWER_SECONDS", 0)
     with served(FakeApi()) as gone:
-        kubeconfig = gone.kubeconfig
-    there = StackState.from_export(export(kubeconfig))
+        there = state(gone.kubeconfig, mine=JobState("mine", {"namespace": "slipway-jobs"}))
     with pytest.raises(CommandError, match="its cluster is not responding"):
         find("dev", there, "mine", None)
     keep("mine-1", (0, "a", [line(1, "x")]))
     assert find("dev", there, "mine", None).api is None
 
 
-def test_logs_of_an_unsubmitted_job_refer_to_make_results() -> None:
+def test_without_a_run_the_next_step_is_named() -> None:
     with pytest.raises(CommandError, match="see `make results STACK=kind`"):
         find("kind", StackState(), "mine", None, ["mine"])
-
-
-def test_a_stack_that_is_not_there_has_no_logs() -> None:
     with pytest.raises(CommandError, match="`make up STACK=dev` creates one"):
         show("dev", "mine", None, "1")
+    keep("mine-1", (0, "a", []))
+    there = StackState("a: kubeconfig", "slipway-jobs", {"declared": JobState("declared", {})})
+    unknown = r"^There is no job 'mime'. Did you mean mine\? Jobs in dev: declared, mine.$"
+    with pytest.raises(CommandError, match=unknown):
+        find("dev", there, "mime", None)
+    with pytest.raises(CommandError, match=r"^Specify the job: JOB=NAME. Jobs in dev: declared"):
+        find("dev", there, "", None)
 
 
-@pytest.mark.parametrize("again", [0, 1, 3])
-def test_what_was_kept_meanwhile_is_shown_once(again: int, tmp_path: Path) -> None:
-    everything = [line(second, str(second)) for second in range(4)]
-    rest = everything if again < 3 else [*everything[:2], everything[3]]
-    whose = Container(0, "mine-0", "a", ended=True, previous=False)
-    for number, (kept, fetched, shown) in enumerate(
-        [(everything, everything[again:2], everything), (everything[:2], everything[again:], rest)]
-    ):
-        runs = [Run(tmp_path / f"{number}-{part}" / "mine-1") for part in ("kept", "fetched")]
-        for run, lines in zip(runs, (kept, fetched), strict=True):
-            with Recording(run, Topology(1), pytest.fail) as recording:
-                recording.begin(whose)
-                recording.take(whose, lines)
-        out, cursors = io.StringIO(), dict[str, Cursor]()
-        print_runs(Printer({0: "rank 0"}, raw=True, out=out), runs, cursors)
-        assert out.getvalue().split() == [each.text for each in shown]
-        assert cursors == {"a": Cursor(everything[-1].stamp, 1)}
-
-
-@pytest.mark.parametrize("end", ["Succeeded", "Failed", "deleted"])
+@pytest.mark.parametrize(("end", "kept"), [("Failed", "mine-1"), ("deleted", "mine-2")])
 def test_a_run_is_followed_to_its_end_in_the_order_of_time(
-    end: str, api: FakeApi, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    end: str, kept: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rank 1's third line comes in a later round than rank 0's fourth, and is older."""
-    monkeypatch.setattr("scripts.cli.runs.cluster_logs._POLL_SECONDS", 0.01)
-    rounds = [
-        {},  # while the job is looked for
-        {"mine-master-0": [1], "mine-worker-0": [2]},
-        {"mine-master-0": [1, 4], "mine-worker-0": [2]},
-        {"mine-master-0": [1, 4], "mine-worker-0": [2, 3, 5]},
-        {"mine-master-0": [1, 4, 6], "mine-worker-0": [2, 3, 5]},
-    ]
-    done = api.answers["GET", PODS]
-    running = [labelled(pod(rank, state=RUNNING)) for rank in (0, 1)]
-    asked: list[int] = []
+    """Rank 1's third line comes in a later round than rank 0's fourth, and is older.
 
-    def now() -> int:
-        return min(len(asked), len(rounds)) - 1
+    Of what is kept, each of the run's lines comes once, and none of a run that it replaced.
+    """
+    monkeypatch.setattr("scripts.cli.runs.cluster_logs._POLL_SECONDS", 0.01)
+    keep(kept, (0, "c0", [line(1, "1" if kept == "mine-2" else "of old")]))
+    rounds = [([], []), ([1], [2]), ([1, 4], [2]), ([1, 4], [2, 3, 5]), ([1, 4, 6], [2, 3, 5])]
+    last, now = len(rounds) - 1, -1
 
     def job_now(_body: Any) -> tuple[int, Any]:
-        asked.append(len(asked))
-        # The first one finds the job.
-        if len(asked) < len(rounds):
-            return 200, labelled(job("Running"))
-        return 404 if end == "deleted" else 200, labelled(job(end))
+        nonlocal now
+        now = min(now + 1, last)  # the first time to find the job
+        there = job("Running" if now < last else end)
+        there["metadata"]["labels"] = {"slipway.dev/run": "mine-2"}
+        return 404 if now == last and end == "deleted" else 200, there
 
-    def pods_now(body: Any) -> tuple[int, Any]:
-        return (200, listed(*running)) if len(asked) < len(rounds) else done(body)
+    def pods_now(_body: Any) -> tuple[int, Any]:
+        pods = []
+        for rank, container in enumerate(("containerd://c0", "containerd://c1")):
+            each = pod(rank, state=RUNNING if now < last else ended(1, container=container))
+            pods.append(each)
+            each["metadata"].setdefault("labels", {})["slipway.dev/run"] = "mine-2"
+            [status] = each["status"]["containerStatuses"]
+            status |= {"containerID": container, "imageID": "", "ready": True}
+        return 200, {"kind": "PodList", "items": pods, "metadata": {}}
 
-    api.answers["GET", JOB] = job_now
-    api.answers["GET", PODS] = pods_now
-    for number, each in enumerate(running):
-        name = each["metadata"]["name"]
-        [status] = each["status"]["containerStatuses"]
-        status |= {"containerID": f"containerd://c{number}", "imageID": "", "ready": True}
+    def pod_now(rank: int, body: Any) -> tuple[int, Any]:
+        return 200, pods_now(body)[1]["items"][rank]
 
-        def log(_body: Any, name: str = name) -> tuple[int, Any]:
-            lines = [line(second, str(second)) for second in rounds[now()][name]]
-            return 200, "".join(f"{each}\n" for each in lines)
+    def log_now(rank: int, _body: Any) -> tuple[int, Any]:
+        return 200, "".join(f"{line(each, str(each))}\n" for each in rounds[now][rank])
 
-        api.answers["GET", f"{PODS}/{name}/log"] = log
-    assert shown(capsys, state(api)) == [
-        "[rank 0] 1",
-        "[rank 1] 2",
-        "[rank 1] 3",
-        "[rank 0] 4",
-        "[rank 1] 5",
-        "[rank 0] 6",
-    ]
+    with served(FakeApi()) as api:
+        api.answers["GET", JOB] = job_now
+        api.answers["GET", PODS] = pods_now
+        for rank, name in enumerate(("mine-master-0", "mine-worker-0")):
+            api.answers["GET", f"{PODS}/{name}"] = partial(pod_now, rank)
+            api.answers["GET", f"{PODS}/{name}/log"] = partial(log_now, rank)
+        printed = shown(capsys, state(api.kubeconfig))
+    ranks = [0, 1, 1, 0, 1, 0]
+    assert printed == [f"[rank {rank}] {number}" for number, rank in enumerate(ranks, 1)]
 
 
 def test_names_are_colored_in_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = {0: "rank 0", 10: "rank 10"}
-
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
+    def labels(*, isatty: bool) -> Mapping[int, str]:
+        out = io.StringIO()
+        monkeypatch.setattr(out, "isatty", lambda: isatty)
+        return Printer({0: "rank 0", 10: "rank 10"}, raw=False, out=out).labels
 
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
     plain = {0: "[rank 0]  ", 10: "[rank 10] "}
-    assert Printer(names, raw=False, out=io.StringIO()).labels == plain
-    colored = Printer(names, raw=False, out=Terminal()).labels[0]
-    assert colored.startswith("\x1b[")
-    assert "[rank 0]" in colored
+    assert labels(isatty=False) == plain
+    assert re.match(r"\x1b\[.*\[rank 0\]", labels(isatty=True)[0])
     monkeypatch.setenv("NO_COLOR", "1")
-    assert Printer(names, raw=False, out=Terminal()).labels == plain
+    assert labels(isatty=True) == plain
 
 
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
         ("[rank1]: Traceback:", "[rank 1] Traceback:"),
-        ("[rank1]:   File", "[rank 1]   File"),
         ("[rank1]:[W1123 12:00] x", "[rank 1] [W1123 12:00] x"),
         ("[rank0]: of another", "[rank 1] [rank0]: of another"),
         ("  indented", "[rank 1]   indented"),
@@ -337,43 +228,18 @@ def test_the_rank_that_torch_puts_before_a_line_is_not_shown_twice(text: str, sh
 SECRET = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270"}
 
 
-def export(kubeconfig: str) -> dict[str, Any]:
-    inputs = {"namespace": "slipway-jobs", "job": {"workers": 0}}
-    outputs = {"result": {"state": "Succeeded"}}
-    run = resource("slipway:jobs:PyTorchJob", "mine", inputs=inputs, outputs=outputs)
-    known = {"kubeconfig": {**SECRET, "plaintext": json.dumps(kubeconfig)}}
-    cluster = resource("slipway:clusters:Embedded", "dev", outputs=known)
-    return {"deployment": {"resources": [cluster, run]}}
-
-
 @pytest.mark.parametrize(
-    ("outputs", "kubeconfig"),
+    ("known", "kubeconfig"),
     [
-        ({"kubeconfig": "plain"}, "plain"),
-        ({"kubeconfig": {**SECRET, "plaintext": json.dumps("a\nb")}}, "a\nb"),
-        ({"kubeconfig": {**SECRET, "ciphertext": "v1:x"}}, None),
-        ({}, None),
+        ("plain", "plain"),
+        ({**SECRET, "plaintext": json.dumps("a\nb")}, "a\nb"),
+        ({**SECRET, "ciphertext": "v1:x"}, None),
     ],
 )
-def test_the_kubeconfig_is_the_clusters(outputs: dict[str, Any], kubeconfig: str | None) -> None:
-    resources = [{"type": "a", "urn": "::a", "outputs": outputs}]
+def test_the_kubeconfig_is_the_clusters(known: Any, kubeconfig: str | None) -> None:
+    resources = [{"type": "a", "urn": "::a", "outputs": {"kubeconfig": known}}]
     assert StackState.from_export({"deployment": {"resources": resources}}).kubeconfig == kubeconfig
     assert StackState.from_export({"deployment": {"resources": None}}).kubeconfig is None
-
-
-def test_containers_of_others_and_without_a_replica_are_not_this_runs(api: FakeApi) -> None:
-    target = find("dev", state(api), "mine", None)
-    other = labelled(pod(0, state=RUNNING))
-    other["metadata"]["labels"] = other["metadata"]["labels"] | {"slipway.dev/run": "mine-9"}
-    foreign = labelled(pod(0, state=RUNNING))
-    del foreign["metadata"]["ownerReferences"]
-    odd = labelled(pod(0, state=RUNNING))
-    odd["metadata"]["labels"] |= {"training.kubeflow.org/replica-index": "zz"}
-    mine = [labelled(pod(1, state=RUNNING)), labelled(pod(0, state=waiting("x")))]
-    api.says("GET", PODS, listed(other, foreign, odd, *mine))
-    assert target.api is not None
-    found = containers(target.api.pods(), target.topology, target.run_id)
-    assert [each.pod for each in found] == ["mine-worker-0"]
 
 
 def test_a_namespace_that_the_stack_has_not_made_is_known_by_the_gate_of_its_operator() -> None:

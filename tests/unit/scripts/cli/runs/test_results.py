@@ -2,7 +2,6 @@
 
 import io
 import json
-import shutil
 from collections.abc import Mapping
 from contextlib import redirect_stdout
 from functools import partial
@@ -24,7 +23,7 @@ from scripts.cli.state import StackState
 from scripts.cli.terminal import CommandError
 from tests.unit.archived_run import line, made
 from tests.unit.not_none import not_none
-from tests.unit.scripts.cli.kept_state import resource
+from tests.unit.scripts.cli.kept_state import keep_state, resource
 
 RUN, GATE = "slipway:jobs:PyTorchJob", "slipway:jobs:Gate"
 INPUTS = {"namespace": "slipway-jobs", "job": {"workers": 1}}
@@ -65,42 +64,32 @@ def found(there: StackState, *wanted: TrainingJob, is_busy: bool = False) -> dic
     return outcomes(there, wanted, is_busy=is_busy)
 
 
-def test_a_result_has_passed_when_its_gate_is_there_with_this_very_result() -> None:
+def test_a_result_has_passed_only_when_its_gate_is_there_with_this_very_result() -> None:
     passed = found(state(run("a", SUCCESS), gate("a", SUCCESS)))["a"]
     assert (passed.state, passed.gate) == ("Succeeded", "passed")
     before = {**SUCCESS, "accuracy": 0.9}
     assert found(state(run("a", SUCCESS), gate("a", before)))["a"].gate == "not judged"
     assert found(state(run("a", FAILURE), gate("a", SUCCESS)))["a"].gate == ""
-
-
-def test_a_result_that_missed_its_gate_says_by_how_much() -> None:
     missed = found(state(run("a", SUCCESS)), job("a", min_accuracy=0.99, max_duration=60))["a"]
     assert missed.gate == "missed"
     assert "0.00544 less than its `minAccuracy` 0.99" in missed.missed[0].text
     assert "3 s more than its `maxDuration` 60" in missed.missed[1].text
 
 
-@pytest.mark.parametrize(("is_busy", "expected"), [(True, "running"), (False, "interrupted")])
-def test_a_run_that_is_on_is_listed_as_such(is_busy: bool, expected: str) -> None:
-    replaced = run("a", SUCCESS, pendingReplacement=True)
-    listed = found(state(replaced, pending=(pending("b"), pending("a"))), is_busy=is_busy)
-    assert {name: each.state for name, each in listed.items()} == {"a": expected, "b": expected}
-
-
-def test_a_run_that_was_taken_up_again_or_is_changed_in_place_has_its_result() -> None:
-    listed = found(state(run("a", SUCCESS), gate("a", SUCCESS), pending=(pending("a"),)))
-    assert listed["a"].gate == "passed"
-    listed = found(state(run("a", SUCCESS), pending=(pending("a", "updating"),)), is_busy=True)
-    assert listed["a"].state == "Succeeded"
-
-
-def test_a_run_whose_replacement_ended_with_ctrl_c_is_interrupted() -> None:
+def test_a_run_that_is_replaced_is_running_or_interrupted_but_not_one_that_is_continued() -> None:
     """Pulumi keeps no pending operation of what has been cancelled in good order."""
-    listed = found(state(run("a", SUCCESS, pendingReplacement=True), gate("a", SUCCESS)))
+    replaced = run("a", SUCCESS, pendingReplacement=True)
+    listed = found(state(replaced, pending=(pending("b"), pending("a"))), is_busy=True)
+    assert [each.state for each in listed.values()] == ["running", "running"]
+    listed = found(state(replaced, gate("a", SUCCESS)))
     assert (listed["a"].state, listed["a"].gate) == ("interrupted", "")
     assert "`make up`" in listed["a"].note
     # One that was replaced and is still to go is no result.
     assert found(state(run("a", SUCCESS, delete=True))) == {}
+    listed = found(state(run("a", SUCCESS), gate("a", SUCCESS), pending=(pending("a"),)))
+    assert listed["a"].gate == "passed"
+    listed = found(state(run("a", SUCCESS), pending=(pending("a", "updating"),)), is_busy=True)
+    assert listed["a"].state == "Succeeded"
 
 
 def test_jobs_without_a_result_are_listed_with_the_reason() -> None:
@@ -129,14 +118,15 @@ def printed(listed: Mapping[str, Outcome], job: str = "", form: Format = "text")
 
 def test_a_table_in_a_pipe_is_whole_however_long_its_cells_are() -> None:
     name = "a-job-with-a-name-as-long-as-they-may-be-in-kubernetes-indeed"
-    listed = found(state(run(name, SUCCESS), gate(name, SUCCESS), run("bad", FAILURE)))
+    bad = run("bad", {**FAILURE, "attempts": [{"number": 1, "reason": "evicted"}]})
+    listed = found(state(run(name, SUCCESS), gate(name, SUCCESS), bad))
     heading, first, second, *rest = printed(listed).splitlines()
     assert heading.split()[:4] == ["job", "state", "gate", "accuracy"]
     assert first.split() == [
         name, "Succeeded", "passed", "0.9846", "0.1000", "120,000", "2",
         "1", "min", "3", "s", "1", "2026-01-01", "00:00",
     ]  # fmt: skip
-    assert second.split() == ["bad", "Failed", "-", "-", "-", "-", "2", "-", "1", "-"]
+    assert second.split() == ["bad", "Failed", "-", "-", "-", "-", "2", "-", "2", "-"]
     assert "\x1b" not in "".join([heading, first, second, *rest])
     assert "job bad ended Failed: rank 1 (bad-worker-0) exited with code 3" in rest
     assert "    its last words" in rest
@@ -144,46 +134,32 @@ def test_a_table_in_a_pipe_is_whole_however_long_its_cells_are() -> None:
     assert rest[-1] == "  big: it needs GPUs"
 
 
-def test_earlier_attempts_are_counted() -> None:
-    listed = found(state(run("a", {**SUCCESS, "attempts": [{"number": 1}]})))
-    assert printed(listed).splitlines()[1].split()[-3] == "2"
-
-
-def test_one_job_is_shown_whole() -> None:
-    listed = found(state(run("a", SUCCESS), gate("a", SUCCESS), run("bad", FAILURE)))
+def test_one_job_is_shown_whole_and_programs_read_json() -> None:
+    there = state(run("a", SUCCESS), gate("a", SUCCESS), run("bad", FAILURE))
+    listed = found(there)
     assert "accuracy: 0.98456" in printed(listed, job="a")
     assert "bad" not in printed(listed, job="a")
     whole = printed(listed, job="bad")
     assert "job bad ended Failed" in whole
     assert "rank: 1" in whole
     assert whole.count("its last words") == 1
-
-
-def test_programs_read_the_results_as_json() -> None:
-    listed = found(state(run("a", SUCCESS), gate("a", SUCCESS), pending=(pending("b"),)))
-    document = json.loads(printed(listed, form="json"))
+    document = json.loads(printed(found(there, job("a"), job("b")), form="json"))
     assert document["skipped"] == {"big": "it needs GPUs"}
     assert document["jobs"]["a"] == {"state": "Succeeded", "gate": "passed", "result": SUCCESS}
     assert document["jobs"]["b"]["result"] is None
     assert json.loads(printed(listed, job="a", form="json"))["result"] == SUCCESS
 
 
-@pytest.mark.parametrize(
-    ("asked_for", "message"),
-    [
-        ("bat", "There is no job 'bat'. Did you mean bad? Jobs in dev: bad."),
-        ("", "Stack dev has no runs yet; `make up STACK=dev` trains its jobs."),
-    ],
-)
-def test_what_is_not_there_is_named_with_what_is(asked_for: str, message: str) -> None:
-    with pytest.raises(CommandError) as nothing:
-        printed(found(state(), job("bad")), job=asked_for)
-    assert str(nothing.value) == message
-
-
-def test_results_without_a_stack_fail() -> None:
-    said = r"Stack dev is not up, so it has no results \(`make down` removes results\)"
-    with pytest.raises(CommandError, match=said):
+def test_what_is_not_there_is_named_with_what_is() -> None:
+    nothing = found(state(), job("bad"))
+    unknown = r"^There is no job 'bat'\. Did you mean bad\? Jobs in dev: bad\.$"
+    with pytest.raises(CommandError, match=unknown):
+        printed(nothing, job="bat")
+    no_runs = "^Stack dev has no runs yet; `make up STACK=dev` trains its jobs.$"
+    with pytest.raises(CommandError, match=no_runs):
+        printed(nothing)
+    no_stack = r"Stack dev is not up, so it has no results \(`make down` removes results\)"
+    with pytest.raises(CommandError, match=no_stack):
         results.show("dev", "", "text")
 
 
@@ -191,54 +167,30 @@ def test_an_update_ends_with_a_row_for_each_job(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(results, "load_settings", lambda _stack: None)
-    there = state()
-    monkeypatch.setattr(results, "read_state", lambda _stack: there)
     assert results.summarize("dev", 0) == 0
     assert capsys.readouterr().out == ""
-    there = state(run("a", SUCCESS), gate("a", SUCCESS), run("bad", FAILURE))
+    keep_state(resources=[run("a", SUCCESS), gate("a", SUCCESS), run("bad", FAILURE)])
     assert results.summarize("dev", 255) == 255
     shown = capsys.readouterr()
-    assert [line.split()[:2] for line in shown.out.splitlines()] == [
-        ["job", "state"], ["a", "Succeeded"], ["bad", "Failed"],
-    ]  # fmt: skip
+    rows = [line.split()[:2] for line in shown.out.splitlines()]
+    assert rows == [["job", "state"], ["a", "Succeeded"], ["bad", "Failed"]]
     assert shown.err == "Details about a job: `make results JOB=… STACK=dev`\n"
     # Of a failure that an update has not seen, as its run was left to its waiter.
     assert results.summarize("dev", 0) == 1
     assert f"job bad ended {FAILURE['state']}:" in capsys.readouterr().err
 
 
-def test_when_all_jobs_have_passed_their_declarations_are_not_read(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    read: list[str] = []
-    monkeypatch.setattr(results, "load_settings", read.append)
-    monkeypatch.setattr(results, "jobs_of", lambda _stack: ["a"])
-    monkeypatch.setattr(results, "exists", lambda _stack: True)
-    for passed, declarations in ((True, []), (False, ["dev"])):
-        there = state(run("a", SUCCESS), *([gate("a", SUCCESS)] if passed else []))
-        monkeypatch.setattr(results, "read_state", lambda _stack, there=there: there)
-        assert results.show("dev", "", "text") == 0
-        assert "Succeeded" in capsys.readouterr().out
-        assert read == declarations
-
-
-def test_a_stacks_file_declares_its_jobs(folder: Path) -> None:
-    (folder / "stacks").mkdir()
-    shutil.copy(CHECKOUT / "stacks/dev.yaml", folder / "stacks")
-    settings = not_none(load_settings("dev"))
-    assert [each.name for each in settings.jobs] == ["mnist-gloo"]
-    assert "mnist-nccl" in settings.skipped
-    assert load_settings("there-is-no-such-stack") is None
-    (folder / "Pulumi.dev.yaml").write_text("config: {slipway:cluster: {kind: odd}}")
-    assert load_settings("dev") is None
-
-
-def test_a_files_secret_stays_encrypted(folder: Path) -> None:
+def test_a_stacks_file_declares_its_jobs_and_its_secret_stays_encrypted(folder: Path) -> None:
     document = yaml.safe_load((CHECKOUT / "stacks/dev.yaml").read_text())
     document["config"]["slipway:hfToken"] = {"secure": "v1:abc"}
     document["config"]["slipway:jobs"] = {"mnist-gloo": {"env": {"TOKEN": {"config": "hfToken"}}}}
     (folder / "Pulumi.dev.yaml").write_text(yaml.safe_dump(document))
-    assert not_none(load_settings("dev")).secrets == {"hfToken": '{"secure": "v1:abc"}'}
+    settings = not_none(load_settings("dev"))
+    assert [each.name for each in settings.jobs] == ["mnist-gloo"]
+    assert settings.secrets == {"hfToken": '{"secure": "v1:abc"}'}
+    assert load_settings("there-is-no-such-stack") is None
+    (folder / "Pulumi.dev.yaml").write_text("config: {slipway:cluster: {kind: odd}}")
+    assert load_settings("dev") is None
 
 
 @pytest.mark.parametrize(

@@ -197,24 +197,31 @@ def test_a_second_set_up_looks_for_nothing_and_runs_nothing(machine: Machine) ->
 
 
 @pytest.mark.parametrize(
-    ("kind", "user", "helps"),
-    [("embedded", 1000, True), ("embedded", 0, False), ("kind", 1000, False)],
+    ("kind", "user", "preview", "refused"),
+    [
+        ("embedded", 1000, False, True),
+        ("embedded", 1000, True, False),
+        ("embedded", 0, False, False),
+        ("kind", 1000, False, False),
+    ],
 )
-def test_other_clusters_are_pointed_to_where_that_helps(
+def test_only_root_gets_the_embedded_clusters_tools_and_others_are_pointed_to_other_clusters(
     kind: str,
     user: int,
-    helps: bool,
+    preview: bool,
+    refused: bool,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     problem = Problem("runc", "not [on] PATH", "Do it.")
     monkeypatch.setattr(resolving, "resolve", lambda *_arguments, **_options: ({}, [problem]))
     monkeypatch.setattr("os.geteuid", lambda: user)
-    assert resolving.resolve_and_report(CLUSTERS[kind], brief=True, build=False) == 1
+    options = {"brief": True, "build": False, "preview": preview}
+    assert resolving.resolve_and_report(CLUSTERS[kind], **options) == 1
     said = "".join(capsys.readouterr())
-    assert "- runc: not [on] PATH. Do it." in said
+    assert ("- runc: not [on] PATH. Do it." in said) is not refused
     for other in ("kind", "minikube"):
-        assert (f"make up STACK={other}" in said) is helps
+        assert (f"make up STACK={other}" in said) is refused
 
 
 def test_the_table_says_where_each_tool_came_from_and_until_when_kubernetes_is_supported(

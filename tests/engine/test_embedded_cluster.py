@@ -11,6 +11,7 @@ import socket
 import ssl
 import subprocess
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -270,22 +271,33 @@ def test_the_internet_is_opened_and_closed_in_place(
     assert cluster.processes() == before
 
 
-def test_a_reboot_costs_no_data(cluster: TestCluster) -> None:
+@pytest.mark.parametrize("times", [1, pytest.param(20, marks=pytest.mark.long)])
+def test_a_reboot_costs_no_object(cluster: TestCluster, times: int) -> None:
     """Though everything is killed while objects are written: each acknowledged one is there."""
     with _writing(cluster) as written:
-        await_true(lambda: len(written) >= 10)
-        lifecycle.kill(cluster.layout)
-        subprocess.run(
-            [toolchain.path("ip"), "netns", "delete", cluster.layout.node], check=True, timeout=10
-        )
-        subprocess.run(["rm", "--recursive", "--force", cluster.layout.runtime], check=True)
-        lifecycle.remove_groups(cluster.layout)
-        problems = cluster.problems()
-        assert any(each.startswith("network:") for each in problems), problems
-        cluster.heal()
-        assert cluster.problems() == []
+        for _ in range(times):
+            _reboot(cluster, written)
     found = cluster.get("configmaps", "--selector=written")["items"]
     assert set(written) <= {each["metadata"]["name"] for each in found}
+
+
+def _reboot(cluster: TestCluster, written: list[str]) -> None:
+    """Leave what a reboot leaves, once ten more objects are written, and heal it."""
+    least = len(written) + 10
+    await_true(lambda: len(written) >= least)
+    lifecycle.kill(cluster.layout)
+    netns = (toolchain.path("ip"), "netns", "delete", cluster.layout.node)
+    subprocess.run(netns, check=True, timeout=10)
+    subprocess.run(["rm", "--recursive", "--force", cluster.layout.runtime], check=True)
+    lifecycle.remove_groups(cluster.layout)
+    problems = cluster.problems()
+    assert any(each.startswith("network:") for each in problems), problems
+    cluster.heal()
+    assert cluster.problems() == []
+
+
+def test_a_reboot_costs_no_file_of_a_volume(cluster: TestCluster) -> None:
+    """After the reboot of the test before."""
     assert cluster.get("configmap", "canary")["data"] == {"word": f"{CANARY}-configmap"}
     read = ("config", "get-clusters", "--kubeconfig=/data/config")
     _run_pod(cluster, "read", *read, claim="data")
@@ -296,11 +308,11 @@ def test_a_reboot_costs_no_data(cluster: TestCluster) -> None:
 def _writing(cluster: TestCluster) -> Iterator[list[str]]:
     """Write objects one after the other; yield the names of those that were acknowledged."""
     client, acknowledged = kube.connect(pki.kubeconfig(cluster.layout, "admin")), list[str]()
-    ended = threading.Event()
+    begun, ended = time.monotonic_ns(), threading.Event()
 
     def write() -> None:
         for number in count():
-            name, path = f"written-{number}", "/api/v1/namespaces/default/configmaps"
+            name, path = f"written-{begun}-{number}", "/api/v1/namespaces/default/configmaps"
             body = {"metadata": {"name": name, "labels": {"written": ""}}}
             request = kube.Request("POST", path, body=body)
             with suppress(*kube.UNREACHABLE):

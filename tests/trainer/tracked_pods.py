@@ -4,7 +4,7 @@
 
 The plan has `pods`, each with its `name`, the launcher's `args` and its `env`. Those that are
 `early` start before the server on `port`, whose packages are in /mlflow, and the others when it
-answers, as the file `answers` says. Beside the plan come NAME.out, NAME.err, NAME.message and
+answers. Beside the plan come NAME.out, NAME.err, NAME.message and
 NAME.outputs of each pod, and found.json: how each ended, and what the server has of all runs.
 """
 
@@ -36,7 +36,6 @@ def main(plan_file: Path) -> None:
     _HANGING.listen(64)
     early = [_pod(here, pod) for pod in plan["pods"] if pod["early"]]
     with _server(here, plan["port"]) as url:
-        (here / "answers").touch()
         for process in [*early, *(_pod(here, pod) for pod in plan["pods"] if not pod["early"])]:
             process.wait(_POD_SECONDS)
         found = _runs(f"{url}/api/2.0")

@@ -376,15 +376,19 @@ def test_a_volumes_data_goes_with_its_claim(cluster: TestCluster) -> None:
 
 def test_delete_leaves_nothing(cluster: TestCluster, kernel_before: list[str]) -> None:
     layout = cluster.layout
-    running = [process for process in everyone() if process.pid in isolation.processes(layout)]
+    before = everyone()
+    running = [process for process in before if process.pid in isolation.processes(layout)]
     namespaces = {process.namespace for process in running}
+    # The kernel gives the number of a namespace that is gone to the next one.
+    newest = max(process.started for process in before)
     assert len(running) > 10
     assert len(namespaces) == 2, "the node's and coredns's"
 
     lifecycle.remove(layout.directory)
 
     assert [process for process in running if process.runs_still()] == []
-    assert [process for process in everyone() if process.namespace in namespaces] == []
+    left = [process for process in everyone() if process.namespace in namespaces]
+    assert [process for process in left if process.started <= newest] == []
     # Path.rglob() would fail when another cluster's are removed meanwhile.
     cgroup_names = [Path(path).name for path, _, _ in os.walk("/sys/fs/cgroup")]
     assert [name for name in cgroup_names if name.startswith(layout.node)] == []

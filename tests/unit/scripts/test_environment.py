@@ -69,7 +69,7 @@ def test_what_would_hide_a_stacks_state_or_its_passphrase_is_dropped(name: str) 
     assert f"unset {name}" in shell(given).splitlines()
 
 
-@pytest.mark.parametrize("command", [*slipway.commands.keys() - _WITHOUT_A_STACK])
+@pytest.mark.parametrize("command", sorted(slipway.commands.keys() - _WITHOUT_A_STACK))
 def test_no_command_takes_a_stack_that_does_not_exist(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -36,6 +36,7 @@ while not all(map(glob.glob, os.environ["AWAIT"].split())):
     time.sleep(0.05)
 slipway.finish(accuracy=0.9)
 """
+_TRAINED = "/out/mnist-0.end /out/mnist-1.end"
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ class Ran:
 def _pod(name: str, args: Sequence[str], kind: str, port: int, **env: str) -> dict[str, Any]:
     url = f"http://127.0.0.1:{port}"
     place = {"kind": kind, "url": url, "address": "http://localhost:5000", "experiment": "dev/mine"}
-    variables = {"SLIPWAY_RUN_ID": f"run-{name}", **tracking_variables(place, _FACTS), **env}
+    own = {"SLIPWAY_RUN_ID": f"run-{name}", "AWAIT": _TRAINED, **env}
+    variables = {**tracking_variables(place, _FACTS), **own}
     is_early = name in {"late", "down", "hanging"}
     return {"name": name, "args": args, "env": variables, "early": is_early}
 
@@ -68,7 +70,6 @@ def ran(image: Opened, tmp_path_factory: pytest.TempPathFactory) -> Ran:
         each.close()
     world = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(master)}
     packages = {"PYTHONPATH": "/opt/slipway:/sinks"}
-    trained = "/out/mnist-0.end /out/mnist-1.end"
     (directory / "tmp").mkdir(mode=0o777)
     (directory / "tmp").chmod(0o777)
     pods = [
@@ -77,14 +78,14 @@ def ran(image: Opened, tmp_path_factory: pytest.TempPathFactory) -> Ran:
                  RANK=str(rank), **world)
             for rank in (0, 1)
         ),
-        _pod("down", script, "mlflow", down, AWAIT=trained),
-        _pod("hanging", script, "mlflow", hanging, AWAIT=trained),
-        _pod("late", ("--processes", "2", *script), "mlflow", mlflow, AWAIT=trained),
+        _pod("down", script, "mlflow", down),
+        _pod("hanging", script, "mlflow", hanging),
+        _pod("late", ("--processes", "2", *script), "mlflow", mlflow),
         _pod("wandb", script, "wandb", mlflow, **packages, WANDB_MODE="offline", TMPDIR="/out/tmp",
-             AWAIT=f"{trained} /out/tmp/wandb/offline-run-*/*.wandb"),
+             AWAIT=f"{_TRAINED} /out/tmp/wandb/offline-run-*/*.wandb"),
         _pod("tensorboard", script, "tensorboard", mlflow, **packages,
-             AWAIT=f"{trained} /out/tensorboard.outputs/tensorboard/pod-0/*"),
-        _pod("missing", script, "tensorboard", mlflow, AWAIT=trained),
+             AWAIT=f"{_TRAINED} /out/tensorboard.outputs/tensorboard/pod-0/*"),
+        _pod("missing", script, "tensorboard", mlflow),
     ]  # fmt: skip
     plan = {"pods": pods, "port": mlflow, "hanging": hanging}
     (directory / "plan.json").write_text(json.dumps(plan))

@@ -4,8 +4,8 @@
 
 The plan has `pods`, each with its `name`, the launcher's `args` and its `env`. Those that are
 `early` start before the server on `port`, whose packages are in /mlflow, and the others when it
-answers. Beside the plan come NAME.out, NAME.err, NAME.message and
-NAME.outputs of each pod, and found.json: how each ended, and what the server has of all runs.
+answers. Beside the plan come NAME.out, NAME.err, NAME.message and NAME.outputs of each pod, and
+found.json: how each ended, and what the server has of all runs.
 """
 
 import json

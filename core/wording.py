@@ -1,4 +1,4 @@
-"""Commands in messages, as the user types them: an installed package has no Makefile."""
+"""Rewrite commands in messages for the installed package, which has no Makefile."""
 
 import re
 

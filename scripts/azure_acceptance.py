@@ -57,7 +57,7 @@ def stack_config(config: Mapping[str, Any]) -> dict[str, Any]:
     """Derive the cheapest stack's settings from the user's; raise unless the kind is `aks`."""
     cluster = config.get("slipway:cluster") or {}
     if cluster.get("kind") != "aks":
-        raise CommandError("slipway:cluster is not of the kind aks; pass an aks stack's file")
+        raise CommandError("slipway:cluster is not of kind aks; pass the file of an aks stack")
     document = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
     cheapest_config: dict[str, Any] = document["config"]
     cheapest = cheapest_config["slipway:cluster"]
@@ -151,7 +151,7 @@ def main(own: Path, max_cost: float, report: Path) -> None:
         raise click.UsageError(f"{own}: {error}") from None
     print(
         f"The nodes cost at most {cap.currency} {cap.most:g}, at {cap.hourly:.3f} an hour: the "
-        f"stack is destroyed after {cap.seconds / 60:.0f} minutes at the latest.",
+        f"stack will be destroyed after {cap.seconds / 60:.0f} minutes at the latest.",
         flush=True,
     )
 

@@ -146,7 +146,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _outputs_in_preview(inputs: Mapping[str, PropertyValue]) -> dict[str, Any]:
-    """Return the outputs that a preview can know: inputs, but not maps or lists.
+    """Return the outputs that are known during a preview: inputs, but not maps or lists.
 
     Azure adds values to maps and lists.
     """

@@ -49,7 +49,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Command:
-    """A step: a bash command line, its time limit in seconds, and whether it trains jobs."""
+    """A step: a bash command line, its time limit in seconds, and whether it runs jobs."""
 
     name: str
     line: str

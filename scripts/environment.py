@@ -76,7 +76,7 @@ def prepare() -> None:
         names = ", ".join(stack.stem for stack in stacks)
         raise CommandError(
             f"{file} is missing, but the secrets of these stacks are encrypted with it: {names}. "
-            f"Restore the file, or give up the stacks: remove their clusters and {backend()}."
+            f"Restore the file, or abandon the stacks: remove their clusters and {backend()}."
         )
     files.write(file, secrets.token_urlsafe(32) + "\n", mode=0o600)
 

@@ -64,7 +64,7 @@ class Spot:
     Args:
         eviction_policy: Delete an evicted node, or deallocate it. A deallocated node still counts
             against the quota, and its disk is billed.
-        max_price: Price in US dollars per node and hour above which a node is evicted; -1 to never
+        max_price: Price in US dollars per node per hour above which a node is evicted; -1 to never
             evict nodes because of the price.
         fallback: Regular nodes for jobs if no spot node is available; if not set, the jobs wait.
     """

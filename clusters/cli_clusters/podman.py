@@ -124,7 +124,7 @@ def restore() -> None:
 
 
 def _rules() -> list[list[str]]:
-    """Return the firewall rules and chains from any podman, as pairs of table and iptables line."""
+    """Return the rules and chains that any podman created, as pairs of table and iptables line."""
     if shutil.which("iptables") is None:
         return []
     lines = ((table, run("iptables", "--table", table, "--list-rules")) for table in _TABLES)

@@ -67,7 +67,7 @@ class KindSettings:
 
 
 def capacity(settings: KindSettings) -> Capacity:
-    """Return the nodes' capacity for jobs, without what is reserved and what other pods request."""
+    """Return the nodes' capacity for jobs: what is neither reserved nor requested by other pods."""
     kept = {"cpu": "0", "memory": "0Mi"} | _kept(settings)
     requests = [_REQUESTS["every_node"], releases.REQUESTS, kept]
     if not settings.workers:

@@ -1,6 +1,6 @@
 """This machine's pip, for images: packages that Debian lacks, and settings for a build's own pip.
 
-In a network that inspects TLS or has its own index, a build's `pip install` needs this machine's
+On a network that inspects TLS or has its own index, a build's `pip install` needs this machine's
 index and certificates. The patterns for pip's error messages are in pip_reasons.yaml.
 """
 

@@ -184,7 +184,7 @@ def trainer(torch: str | None = None, *, gpus: bool = False, cifar: bool = False
 
 
 def trainer_of(reference: str | None) -> ImageSpec | None:
-    """Return the trainer image with the name in a local reference, whatever its tag, or None."""
+    """Return the trainer image that a local reference names, with any tag, or None."""
     kinds = ((False, False), (False, True), (True, True))
     every = (trainer(torch, gpus=gpus, cifar=cifar) for torch in RELEASES for gpus, cifar in kinds)
     images = {f"localhost/{each.name}": each for each in every}

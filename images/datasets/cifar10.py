@@ -119,7 +119,7 @@ def _enlarged(pixels: bytes) -> bytes:
 
 
 def dump(batch: Mapping[str, Value]) -> bytes:
-    """Pickle a dictionary, in protocol 2."""
+    """Pickle a dictionary with protocol 2."""
     items = b"".join(_value(key) + _value(value) for key, value in batch.items())
     content = pickle.EMPTY_DICT + pickle.MARK + items + pickle.SETITEMS
     return pickle.PROTO + b"\x02" + content + pickle.STOP

@@ -170,7 +170,7 @@ class Dataset:
 
 
 def download(url: str, target: Path, reporter: Context) -> None:
-    """Download `url`; raises `NotAvailable`, also after `LIMIT` s, or `InterruptedError`."""
+    """Download `url`; raises `NotAvailable` if it fails or takes `LIMIT` s, `InterruptedError`."""
     import requests  # noqa: PLC0415 (other users of this module would load it)
 
     target.parent.mkdir(parents=True, exist_ok=True)

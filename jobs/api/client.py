@@ -134,7 +134,7 @@ class JobApi:
         return [event for event in events if event["involvedObject"].get("uid") in uids]
 
     def nodes(self, seconds: float = 0) -> list[Object]:
-        """Return all nodes, as this process listed them for any job at most `seconds` ago."""
+        """Return all nodes; a list that this process fetched within `seconds` is used again."""
         return self._listed("/api/v1/nodes", seconds)
 
     def workloads(self, uid: str) -> list[Object]:

@@ -66,7 +66,7 @@ class Follower:
         self._closed.set()
 
     def failed(self, error: Exception) -> None:
-        """Record a request error; the next call of `follow` raises any other error."""
+        """Record a request error; any other error is raised by the next call to `follow`."""
         if isinstance(error, REQUEST_ERRORS):
             self.last_error = api_message(error)
         else:

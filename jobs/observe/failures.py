@@ -118,7 +118,7 @@ class Disruption:
 
 
 def disruption(pod: Mapping[str, Any], *, is_running: bool = False) -> Disruption | None:
-    """Return a pod's disruption, if any: by the cluster, or by deleting the pod while it ran."""
+    """Return what disrupted a pod, if anything: the cluster, or a deletion while it ran."""
     name, status = pod["metadata"]["name"], pod.get("status") or {}
     if holds(pod, "DisruptionTarget"):
         target = condition(pod, "DisruptionTarget")

@@ -116,7 +116,7 @@ class Wait:
         for replica in stalled:
             where = ", ".join(stacks.get(replica.ranks, [])[:1]) or "an unknown location"
             limit = f"for {self.declared.stall} s at {where}"
-            self.context.warn(f"{replica} stalled {limit}: its pod was deleted, to be replaced")
+            self.context.warn(f"{replica} stalled {limit}: its pod is being replaced")
             self._dropped += 1
         self._run.forget_stillness()
 

@@ -207,7 +207,7 @@ def _unreported(name: str, limit: str, result: RunResult, like: Callable[[str], 
     reported = [each for each in figures if result.figure(each) is not None]
     what = "have its program report one (docs/results.md), or remove the limit"
     if hint := like(name):
-        what = f"its log contains {hint} to the job, which does not train it again"
+        what = f"its log contains {hint} to the job, which does not run it again"
     return Miss(
         f"no {name} was reported, so {limit} can't be checked (reported: "
         f"{', '.join(reported) or 'none'}).{meant(name, reported)} {what[0].upper()}{what[1:]}",

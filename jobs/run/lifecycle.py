@@ -1,6 +1,6 @@
 """The resource `slipway:jobs:PyTorchJob`: a training run with the lifecycle of infrastructure.
 
-Creating it trains the job; the result stays in the state, even if the PyTorchJob is deleted.
+Creating it runs the job; the result stays in the state, even if the PyTorchJob is deleted.
 """
 
 import json
@@ -128,7 +128,7 @@ class PyTorchJobHandler(Handler):
         except REQUEST_ERRORS as error:
             raise RuntimeError(
                 f"PyTorchJob {job} was not changed: {api_message(error)}. Nothing was trained, and "
-                "the result is kept. Correct what was refused, or delete the PyTorchJob, which the "
+                "the result is kept. Correct the settings, or delete the PyTorchJob, which the "
                 f"result does not need, with `kubectl --namespace {api.namespace} delete "
                 f"pytorchjob {api.name}`; then run the same command again"
             ) from error
@@ -175,7 +175,7 @@ def _of_running(inputs: Properties, context: Context) -> tuple[Any, list[Change]
     if result is not None or "waiter" not in inputs:
         return result, [Change("result", drift=True)]
     text = values.get("status", "its waiter is starting")
-    context.info(f"continues: {text}. `make wait JOB={inputs['job']['name']}` follows it")
+    context.info(f"still running: {text}. `make wait JOB={inputs['job']['name']}` follows it")
     return None, []
 
 
@@ -194,7 +194,7 @@ def _with_waiter(ledger: Ledger, training: Training, inputs: Properties) -> RunR
         except ApiException as error:
             if error.status not in _REFUSED:
                 raise
-            context.warn(f"waiting here, as creating a waiter was refused: {api_message(error)}")
+            context.warn(f"waiting here, because a waiter was refused: {api_message(error)}")
             ledger.remove(context)
             return None
     return ledger.follow(context, training.logs, to_the_end=image is None)

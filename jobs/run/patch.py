@@ -1,4 +1,4 @@
-"""Patch a live job and its pods in place, in fields that can't alter the result."""
+"""Patch fields that can't affect the result in a live job and its pods."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -70,7 +70,7 @@ def wait(ledger: Ledger, logs: Archive, clock: Callable[[], float] = time.monoto
     if hook is None or "told" in values:
         return
     if not Hook(**json.loads(hook)).notify(ledger.name, result, notes.warn):
-        sys.exit("the webhook was not notified; the next restart retries")
+        sys.exit("the webhook was not notified; it will be notified after the next restart")
     ledger.note(told="true")
 
 

@@ -83,7 +83,7 @@ PYTHON = _text(["--python"], help="Python to run the ranks with; by default pyth
 JUNIT = _text(["--junit"], help="Also write a JUnit XML report to this file.")
 
 _add("init", "cli.init:init", "Create a stack's file.", CLUSTER, SCRIPT, RANKS, BUILD, STACK)
-_add("up", "cli.commands:up", "Create or update the stack and train its jobs.", DETACH, STACK)
+_add("up", "cli.commands:up", "Create or update the stack and run its jobs.", DETACH, STACK)
 _add("preview", "cli.commands:preview", "Show what `up` would change.", JOB, STACK)
 _add("down", "cli.down:down", "Destroy the stack and leave nothing behind.", KEEP, STACK)
 _add("rerun", "cli.commands:rerun", "Train a job again even if it is unchanged.", JOB, STACK)

@@ -63,7 +63,7 @@ class Cli:
                 f"Pulumi.{self.stack}.yaml, or the stack's state, is encrypted with a passphrase "
                 f"other than {passphrase_file()}: the state directory was moved or lost, or the "
                 "file comes from another machine. Do one of these:\n  set XDG_STATE_HOME to the "
-                "directory that contains the right slipway/passphrase\n  or give up the secrets: "
+                "directory that contains the right slipway/passphrase\n  or discard the secrets: "
                 "delete the line `encryptionsalt` and the values under `secure` from the file, and "
                 "set those values again with `pulumi config set --secret`"
             ) from error

@@ -119,7 +119,7 @@ def require_job(stack: str, job: str, known: Collection[str], more: str = "") ->
 
 def without_runs(stack: str) -> CommandError:
     """Return the error for a stack that has no runs."""
-    return CommandError(f"Stack {stack} has no runs yet; `make up STACK={stack}` trains its jobs.")
+    return CommandError(f"Stack {stack} has no runs yet; `make up STACK={stack}` runs its jobs.")
 
 
 def load_settings(stack: str) -> "StackSettings | None":

@@ -159,7 +159,7 @@ def temporary_config(stack: str) -> Iterator[None]:
         else:
             raise CommandError(
                 f"{file.name} is missing and can't be restored: {why}\nCopy a file from "
-                f"{template(stack).parent.name}/, set the cluster that the stack had, and run "
+                f"{template(stack).parent.name}/, restore the previous cluster setting, and run "
                 "the command again."
             )
         yield
@@ -177,7 +177,7 @@ def prove(stack: str, cluster: Mapping[str, Any]) -> bool:
         listed = "".join(f"\n  {thing}" for thing in left)
         echo(f"Left over from {stack}, with the commands to remove it:{listed}")
         return False
-    echo(f"Nothing is left of {stack}: {', '.join(f'0 {kind}' for kind in remains)}.")
+    echo(f"Removed {stack} completely: {', '.join(f'0 {kind}' for kind in remains)} left.")
     return True
 
 

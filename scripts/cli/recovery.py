@@ -101,7 +101,7 @@ def require_stale(lock: Mapping[str, Any], stack: str) -> None:
     pid, host, since = (lock[key] for key in ("pid", "hostname", "timestamp"))
     if host != socket.gethostname():
         raise CommandError(
-            f"Stack {stack} is locked by process {pid} on {host} since {since}. "
+            f"Stack {stack} has been locked by process {pid} on {host} since {since}. "
             f"If that process has exited, run: pulumi cancel --stack {stack}"
         )
     # After a reboot, the PID may belong to another program.

@@ -14,7 +14,7 @@ from tests.engine.awaiting import COMMAND_SECONDS
 
 pytestmark = pytest.mark.long
 _SMALL = {"workers": 0, "args": ["--limit-train", "3000", "--limit-test", "500"]}
-_GONE = "Nothing is left of ci: 0 processes"
+_GONE = "Removed ci completely: 0 processes"
 
 
 @pytest.fixture

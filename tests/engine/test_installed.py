@@ -149,10 +149,10 @@ def test_the_stacks_of_two_folders_live_and_end_apart(installed: Installed, tmp_
         installed.succeed(two, "init", "--ranks", "1")
         assert "train Succeeded" in installed.succeed(one, "up", limit=UP_SECONDS)
         assert "train Succeeded" in installed.succeed(two, "up", limit=UP_SECONDS)
-        assert "Nothing is left of dev" in installed.succeed(one, "down")
+        assert "Removed dev completely" in installed.succeed(one, "down")
         assert "train Succeeded" in installed.succeed(two, "results")
         # What the checks find of a cluster is their own affair; here they have to run.
         assert re.search(r"\b\d\d passed", installed.run(two, "smoke").stdout)
     finally:
         ended = [installed.run(place, "down").stderr for place in (one, two)]
-    assert all("Nothing is left of dev" in each for each in ended), ended
+    assert all("Removed dev completely" in each for each in ended), ended

@@ -16,7 +16,7 @@ from tests.engine.footprint import Footprint
 from tests.engine.killing import train_with, wait_until_said
 from tests.engine.stack import LiveStack
 
-NOTHING = r"Nothing is left of dev: 0 processes, .*0 files"
+NOTHING = r"Removed dev completely: 0 processes, .*0 files"
 TRAINING = r"PyTorchJob mnist-gloo creating[^\n]* \d ranks: [^\n]*running"
 """Also where it takes the place of another run: `creating replacement`."""
 
@@ -80,7 +80,7 @@ def test_make_down_fails_and_lists_what_is_left(mortal_stack: LiveStack) -> None
         down = mortal_stack.attempt("make down")
         assert down.code != 0, down
         assert f"process {process.pid} (sleep): kill -9 {process.pid}" in down.errors, down
-        assert "Nothing is left of dev" not in down.text, down
+        assert "Removed dev completely" not in down.text, down
 
 
 def cluster(stack: LiveStack) -> Path:

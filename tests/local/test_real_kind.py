@@ -14,7 +14,7 @@ import pytest
 from tests.engine.awaiting import await_true
 from tests.local.real_cluster import SMALL, RealCluster, assert_nothing_changes, real_cluster
 
-NOTHING = "Nothing is left of kind: 0 kind clusters, 0 processes, 0 files."
+NOTHING = "Removed kind completely: 0 kind clusters, 0 processes, 0 files left."
 pytestmark = pytest.mark.long
 """The tools and images that it takes are built for ten minutes where a machine has none yet."""
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.local.real_cluster import SMALL, RealCluster, assert_nothing_changes, real_cluster
 
-NOTHING = "Nothing is left of minikube: 0 minikube clusters, 0 processes, 0 files."
+NOTHING = "Removed minikube completely: 0 minikube clusters, 0 processes, 0 files left."
 ALONE = {**SMALL, "cpu": "1"}
 """A job of which a node has room for one rank."""
 pytestmark = pytest.mark.long

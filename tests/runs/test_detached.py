@@ -64,7 +64,7 @@ def test_a_run_that_is_left_is_judged_in_its_cluster_and_the_next_up_has_its_end
     assert (begun["state"], begun["world_size"]) == ("Running", 2)
     again = left.train(job_name, **declared)
     assert again.steps == {}
-    assert "continues: 2 ranks: " in again.text
+    assert "still running: 2 ranks: " in again.text
     _assert_its_waiter_may_do_no_more_than_it_does(jobs, job_name)
     enough(jobs, job_name, "master", "worker")
     result = _await_end(jobs, job_name)

@@ -46,7 +46,7 @@ def compare(stack: str, job: str, other: str) -> int:
         state = with_limits(state, settings.jobs)
     comparison = of_job(stack, state, other)
     if comparison is None:
-        raise CommandError(f"No run of {job} has finished yet; `make up STACK={stack}` trains it.")
+        raise CommandError(f"No run of {job} has finished yet; `make up STACK={stack}` runs it.")
     columns = (Column(column, overflow="fold") for column in comparison.columns)
     table = Table(*columns, title=f"{job}, stack {stack}", title_justify="left")
     for row in comparison.rows:

@@ -71,8 +71,8 @@ def fetch(stack: str, job: str, to: str = "", run: str | None = None) -> int:
         raise CommandError(
             f"No files from {job}'s last run were kept. The job's program must write them to "
             "SLIPWAY_OUTPUT_DIR (docs/files.md), or the job's `keep` must list them "
-            "(docs/start.md#keep-what-it-writes). If so, its log says why nothing was kept. "
-            f"`make rerun JOB={job} STACK={stack}` trains the job again."
+            "(docs/start.md#keep-what-it-writes). If it does, its log says why they were not kept. "
+            f"`make rerun JOB={job} STACK={stack}` runs the job again."
             f"{'' if result.succeeded else other}"
         )
     directory = Path(to or f"outputs/{job}/{run_id}")
@@ -93,7 +93,7 @@ def fetch(stack: str, job: str, to: str = "", run: str | None = None) -> int:
         raise CommandError(
             f"The files of {job} were not copied: {error}. Run `make up STACK={stack}` to repair "
             "the cluster and its images, then run this command again; if the files are lost, "
-            f"`make rerun JOB={job} STACK={stack}` trains the job again."
+            f"`make rerun JOB={job} STACK={stack}` runs the job again."
         ) from error
     except OSError as error:
         raise CommandError(
@@ -153,7 +153,7 @@ def _report(result: Received, directory: Path, job: str, stack: str) -> None:
     if wrong:
         raise CommandError(
             f"Some files have changed since the run of {job}, or are missing:{''.join(wrong)}\n"
-            f"`make rerun JOB={job} STACK={stack}` trains the job again and writes new files."
+            f"`make rerun JOB={job} STACK={stack}` runs the job again and writes new files."
         )
     if not result.unchecked:
         echo("All files match the sha256 checksums that the run recorded.")

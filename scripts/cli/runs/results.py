@@ -89,7 +89,7 @@ def outcomes(
         elif not is_busy and (note := left(name)):
             results[name] = Outcome(name, "interrupted", note=note)
         elif job_state is None or job_state.operation is None:
-            waits = "`make up` trains it, or waits for its run if one is in progress"
+            waits = "`make up` runs it, or waits for its run if one is in progress"
             note = "its run has not started yet" if is_busy else reasons.get(name, waits)
             results[name] = Outcome(name, "no result", note=note)
         elif is_busy:
@@ -144,7 +144,7 @@ def show(stack: str, job: str, format: Format) -> int:  # noqa: A002 - as the co
     if not exists(stack):
         raise CommandError(
             f"Stack {stack} is not up, so it has no results (`make down` removes results). "
-            f"`make up STACK={stack}` creates the stack and trains its jobs."
+            f"`make up STACK={stack}` creates the stack and runs its jobs."
         )
     results, skipped = _read(stack)
     print_results(stack, results, skipped, job, format)

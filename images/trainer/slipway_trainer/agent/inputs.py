@@ -162,7 +162,7 @@ def unpack(packed: Path, directory: Path, name: str) -> None:
                 for each in archive.namelist():
                     path = PurePosixPath(each)
                     if path.is_absolute() or ".." in path.parts:
-                        raise NotFetchedError(f"the zip archive contains {each}, a path outside it")
+                        raise NotFetchedError(f"the zip archive has a path outside it: {each}")
                 archive.extractall(directory)  # noqa: S202 - its names are checked above
         else:
             packed.rename(directory / name)

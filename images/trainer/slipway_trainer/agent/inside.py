@@ -96,7 +96,7 @@ def show() -> None:
             shown += 1
             print(each, *(f"  {line}" for line in stack.splitlines()), sep="\n")
     if not shown:
-        sys.exit("the program has ended, or runs no Python process from Slipway's image")
+        sys.exit("the program has ended, or is not running a Python process from Slipway's image")
 
 
 def shell(rank: str) -> NoReturn:

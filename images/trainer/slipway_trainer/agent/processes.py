@@ -112,7 +112,7 @@ def from_log(text: str, code: int) -> dict[str, Any]:
 def recorded(directory: Path, code: int, pid: int, rank: int | str = "*") -> dict[str, Any]:
     """Return the exception that terminated a program, from its processes' records, or an empty map.
 
-    If there are several records, the first process that failed by itself counts. A helper process's
+    If there are several records, the first that failed on its own counts. A helper process's
     error counts only if process `pid` itself exited with an exception.
     """
     left = sorted(directory.glob(f"failed-{rank}.json"), key=lambda path: path.stat().st_mtime_ns)

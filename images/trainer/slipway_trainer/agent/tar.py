@@ -39,7 +39,7 @@ def write(url: str, out: IO[bytes]) -> int:
                 tar.addfile(member, file)
             count += 1
     if count == 0:
-        raise FileNotFoundError(f"there are no files below {url}")
+        raise FileNotFoundError(f"there are no files under {url}")
     return count
 
 

@@ -89,7 +89,7 @@ class Tracker:
         self._now.resume()
 
     def validation(self) -> None:
-        """Pause training for a validation."""
+        """Pause training for validation."""
         self._now.pause()
 
     def batch_start(self) -> None:
@@ -215,7 +215,7 @@ def regrouped(states: Sequence[Mapping[str, Any]], rank: int) -> dict[str, Any]:
 
 
 def _rounded(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Round the values to meaningful digits, including values by class."""
+    """Round the values, including those by class, to significant digits."""
     return {
         name: _rounded(value)
         if isinstance(value, Mapping)

@@ -101,7 +101,7 @@ def test_where_a_waiter_is_refused_the_run_is_waited_for_here(
     row = Quiet()
     result = PyTorchJobHandler().create({**INPUTS, "waiter": "image"}, row)[1]["result"]
     assert result["state"] == "Succeeded"
-    assert "waiting here, as creating a waiter was refused: 403 may not create roles" in row.said
+    assert "waiting here, because a waiter was refused: 403 may not create roles" in row.said
 
 
 COST: dict[str, Any] = {"fewest": 1, "nodes": 2.0, "hourly": 1.8, "currency": "USD"}

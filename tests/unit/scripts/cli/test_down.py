@@ -45,7 +45,7 @@ def test_down_with_nothing_there_succeeds_needs_no_tool_and_says_what_it_looked_
     assert down.down("dev") == 0
     absent, nothing = capsys.readouterr().err.splitlines()
     assert absent.endswith("nothing to destroy.")
-    looked_for = "Nothing is left of dev: 0 processes, 0 network namespaces, 0 mounts"
+    looked_for = "Removed dev completely: 0 processes, 0 network namespaces, 0 mounts"
     assert nothing.startswith(looked_for)
     assert "0 files" in nothing
 
@@ -83,7 +83,7 @@ def test_what_the_kernel_ends_a_moment_later_is_not_left(monkeypatch: pytest.Mon
 def test_settings_without_a_cluster_have_none_to_look_for(cluster: Mapping[str, Any]) -> None:
     proven, said = proof(cluster)
     assert proven
-    assert said == "Nothing is left of dev: 0 processes, 0 files."
+    assert said == "Removed dev completely: 0 processes, 0 files left."
 
 
 @pytest.mark.parametrize(

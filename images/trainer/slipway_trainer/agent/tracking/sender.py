@@ -54,7 +54,7 @@ class Sender:
         self._usage, self._used = Usage(run.rank), deque[figures.Point](maxlen=1000)
 
     def conclude(self, code: int, message: dict[str, Any]) -> None:
-        """Make `work` finish, as the program has exited with this code and termination message."""
+        """Finish `work`: the program has exited with this code and termination message."""
         self._code, self._message = code, message
         self._has_ended.set()
 

@@ -96,7 +96,7 @@ def test_jobs_without_a_result_are_listed_with_the_reason() -> None:
     wanted = [job("a"), job("b", depends_on=("a",)), job("c")]
     listed = found(state(run("a", FAILURE)), *wanted)
     assert listed["b"].note == "it needs a, which ended Failed"
-    assert listed["c"].note.startswith("`make up` trains it")
+    assert listed["c"].note.startswith("`make up` runs it")
     listed = found(state(run("a", FAILURE)), *wanted, is_busy=True)
     assert listed["c"].note == "its run has not started yet"
 
@@ -155,7 +155,7 @@ def test_what_is_not_there_is_named_with_what_is() -> None:
     unknown = r"^There is no job 'bat'\. Did you mean bad\? Jobs in dev: bad\.$"
     with pytest.raises(CommandError, match=unknown):
         printed(nothing, job="bat")
-    no_runs = "^Stack dev has no runs yet; `make up STACK=dev` trains its jobs.$"
+    no_runs = "^Stack dev has no runs yet; `make up STACK=dev` runs its jobs.$"
     with pytest.raises(CommandError, match=no_runs):
         printed(nothing)
     no_stack = r"Stack dev is not up, so it has no results \(`make down` removes results\)"

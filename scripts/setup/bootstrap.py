@@ -129,7 +129,8 @@ def link(venv: Path, name: str = ".venv") -> None:
     place = CHECKOUT / name
     if place.is_symlink() and place.readlink() == venv:
         return
-    if place.exists() and not place.is_symlink():
+    # Whether it exists can't be asked of a link into a directory that this user may not read.
+    if not place.is_symlink() and place.exists():
         sys.exit(f"{place} exists but is not a symbolic link. Move it away, then try again.")
     place.unlink(missing_ok=True)
     place.symlink_to(venv)

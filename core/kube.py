@@ -153,6 +153,7 @@ class Request:
     query: Mapping[str, str] = field(default_factory=dict)
     body: Mapping[str, Any] | None = None
     apply: bool = False
+    accept: str = "application/json"
 
 
 def send(api: client.ApiClient, request: Request, *, limit: Limit) -> urllib3.BaseHTTPResponse:
@@ -169,11 +170,12 @@ def send(api: client.ApiClient, request: Request, *, limit: Limit) -> urllib3.Ba
     content = "application/json"
     if request.method == "PATCH":
         content = f"application/{'apply-patch+yaml' if request.apply else 'merge-patch+json'}"
+    headers = {"Accept": request.accept}
     serialized = api.param_serialize(
         request.method,
         request.path,
         query_params=list(request.query.items()),
-        header_params={} if request.body is None else {"Content-Type": content},
+        header_params=headers if request.body is None else headers | {"Content-Type": content},
         body=request.body,
         auth_settings=["BearerToken"],
     )

@@ -15,6 +15,7 @@ from core.rollout import is_of_current_template
 from core.toolchain import ToolMissing
 
 _SECOND_LOOK_SECONDS = 2
+_SCHEMA = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 _DNS_NAME = f"kubernetes.default.svc.{DNS_DOMAIN}"
 
 
@@ -52,6 +53,18 @@ def readiness_problem(api: client.ApiClient) -> str | None:
 
     def check() -> None:
         kube.send(api, kube.Request("GET", "/readyz"), limit=API_LIMIT)
+
+    return attempt(check)
+
+
+def schema_problem(api: client.ApiClient) -> str | None:
+    """Return why the API server does not send its schema, or None if it does.
+
+    Building it takes 20 s on a slow machine, and pulumi-kubernetes waits 32 s for all its requests.
+    """
+
+    def check() -> None:
+        kube.send(api, kube.Request("GET", "/openapi/v2", accept=_SCHEMA), limit=API_LIMIT).read()
 
     return attempt(check)
 

@@ -138,6 +138,7 @@ def _start_clients(layout: Layout, reached: Callable[[str], None]) -> None:
             what=f"{addon['kind']} {addon['metadata']['name']} to be applied",
             limit=20,
         )
+    _until_well(lambda: health.schema_problem(connection), what="the API's schema", log=log)
     _until_well(
         lambda: health.node_problem(connection, layout),
         what=f"node {layout.node} to become Ready",

@@ -1757,7 +1757,7 @@ class AksSpotArgsDict(TypedDict):
     """
     max_price: NotRequired[pulumi.Input[Optional[_builtins.float]]]
     """
-    Price in US dollars per node and hour above which a node is evicted; -1 to never evict nodes because of the price.
+    Price in US dollars per node per hour above which a node is evicted; -1 to never evict nodes because of the price.
 
     It takes -1, or a number above 0 with at most 5 decimal places.
     """
@@ -1773,7 +1773,7 @@ class AksSpotArgs:
                
                One of `Delete`, `Deallocate`.
         :param pulumi.Input['AksFallbackArgs'] fallback: Regular nodes for jobs if no spot node is available; if not set, the jobs wait.
-        :param pulumi.Input[_builtins.float] max_price: Price in US dollars per node and hour above which a node is evicted; -1 to never evict nodes because of the price.
+        :param pulumi.Input[_builtins.float] max_price: Price in US dollars per node per hour above which a node is evicted; -1 to never evict nodes because of the price.
                
                It takes -1, or a number above 0 with at most 5 decimal places.
         """
@@ -1814,7 +1814,7 @@ class AksSpotArgs:
     @pulumi.getter(name="maxPrice")
     def max_price(self) -> pulumi.Input[Optional[_builtins.float]]:
         """
-        Price in US dollars per node and hour above which a node is evicted; -1 to never evict nodes because of the price.
+        Price in US dollars per node per hour above which a node is evicted; -1 to never evict nodes because of the price.
 
         It takes -1, or a number above 0 with at most 5 decimal places.
         """

@@ -237,7 +237,7 @@ def test_what_cannot_be_known_is_to_be_written_by_the_user(checkout: Path) -> No
     keep_state("gone")
     with pytest.raises(CommandError) as unknown:
         provided("gone", checkout)
-    assert "no previous deployment\nCopy a file from stacks/, set" in str(unknown.value)
+    assert "no previous deployment\nCopy a file from stacks/, restore" in str(unknown.value)
     file = checkout / "Pulumi.gone.yaml"
     file.write_text("config: {}")
     with temporary_config("gone"):

@@ -7,5 +7,5 @@ KIND = Kind(
     settings=Lazy("clusters.kubeconfig.settings.KubeconfigSettings"),
     gpus=Lazy("clusters.kubeconfig.cluster.gpus"),
     declare=Lazy("clusters.kubeconfig.cluster.provision"),
-    remains=Lazy("clusters.kubeconfig.remains.remains"),
+    remains=Lazy("clusters.kubeconfig.look.remains"),
 )

@@ -1,25 +1,31 @@
-"""Look for training operators and Slipway's objects in a cluster, without changing anything."""
+"""Look for training operators and Slipway's objects in a cluster, without changing anything.
+
+`look` inspects the cluster before the stack uses it, and `remains` after the stack is destroyed.
+"""
 
 from collections.abc import Mapping
 from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 
+import pulumi
 import tenacity
 import urllib3
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
-from clusters.cluster import JOB_ACCOUNT
-from clusters.kubeconfig.choice import Choice, Unusable, kubectl
+from clusters.cluster import JOB_ACCOUNT, JOBS, Remains
+from clusters.kubeconfig.choice import Absent, Choice, Unusable, choose, kubectl
 from clusters.kubeconfig.found import Deployed, Found
+from clusters.kubeconfig.settings import KubeconfigSettings
 from clusters.operator.operator_ready import judges
 from clusters.operator.releases import NAME, NAMESPACE
 from core.kube import Request, api_message, ask, connect
-from core.manifests import KEPT_CLAIM, MADE_BY
+from core.manifests import KEPT, KEPT_CLAIM, MADE_BY, MANAGED_BY
+from core.toolchain import ToolMissing
 
-_LABEL = f"control-plane=kubeflow-{NAME}"
+_OPERATOR_LABEL = f"control-plane=kubeflow-{NAME}"
 """The Deployment's label in every release since 1.4
 (https://github.com/kubeflow/training-operator/blob/v1.9.4/manifests/base/deployment.yaml)."""
 _DEFAULT = "storageclass.kubernetes.io/is-default-class"
@@ -28,6 +34,17 @@ _DEFAULT = "storageclass.kubernetes.io/is-default-class"
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _LIMIT = (3, 5)
 """Timeouts in seconds for connecting and for the response."""
+_LEFT = "objects with Slipway's labels"
+_UNKNOWN = "objects known to be in a cluster that could not be checked"
+_OWN_LABELS = ",".join(f"{key}={value}" for key, value in MANAGED_BY.items())
+_KINDS: Mapping[str, str] = {
+    "pytorchjob": "/apis/kubeflow.org/v1",
+    "pod": "/api/v1",
+    "deployment": "/apis/apps/v1",
+    "configmap": "/api/v1",
+    "persistentvolumeclaim": "/api/v1",
+}
+"""The kinds of objects to search a namespace for, with their API paths."""
 
 
 def look(choice: Choice, namespace: str) -> Found:
@@ -38,7 +55,7 @@ def look(choice: Choice, namespace: str) -> Found:
     except ConfigException as error:
         raise Unusable("context", str(error)) from error
     except (urllib3.exceptions.HTTPError, ApiException) as error:
-        if (why := silence(error)) is not None:
+        if (why := _silence(error)) is not None:
             raise Unusable("", _unreachable(choice, why)) from error
         text = f"{choice.server} rejects all requests from this account: {api_message(error)}"
         if isinstance(error, ApiException) and error.status == HTTPStatus.UNAUTHORIZED:
@@ -46,22 +63,75 @@ def look(choice: Choice, namespace: str) -> Found:
         raise Unusable("", text) from error
 
 
-def get(api: client.ApiClient, path: str, **query: str) -> Any:
+def remains(settings: KubeconfigSettings, stack: str) -> Remains:
+    """Return the objects with Slipway's labels in the jobs' namespace, unless another stack's.
+
+    If the cluster rejects this account, that is reported as something left. If the cluster is not
+    responding or its context is missing, it was probably deleted, so nothing counts as left.
+    """
+    namespace = JOBS if settings.namespace is None else settings.namespace
+    try:
+        choice = choose(settings.path, settings.context, settings.kubeconfig)
+    except Absent as error:
+        return {f"{_UNKNOWN} ({error})": []}
+    except (pulumi.RunError, ToolMissing) as error:
+        see = _listing(kubectl(settings.path, settings.context), namespace)
+        return {_LEFT: [f"the cluster could not be checked ({error}): run `{see}`"]}
+    command = kubectl(choice.path, choice.context)
+    try:
+        api = connect(choice.kubeconfig)
+        if (whose := _owner(api, namespace)) not in {None, stack}:
+            return {f"{_LEFT} that belong to it ({namespace} belongs to the stack {whose})": []}
+        return _labeled(api, namespace, f"{command} --namespace {namespace}")
+    except (ApiException, ConfigException, urllib3.exceptions.HTTPError) as error:
+        see = _listing(command, namespace)
+        if (why := _silence(error)) is not None:
+            again = f"if it responds again, run `{see}`"
+            return {f"{_UNKNOWN} ({choice.server} is not responding: {why}; {again})": []}
+        return {_LEFT: [f"{choice.server} can't be checked ({api_message(error)}): run `{see}`"]}
+
+
+def _labeled(api: client.ApiClient, namespace: str, kubectl: str) -> Remains:
+    """Return remaining objects, each with its removal command; kept claims are only mentioned."""
+    left, kept = [], []
+    for kind, root in _KINDS.items():
+        # None means that the kind does not exist or can't be read.
+        listed = _get(api, f"{root}/namespaces/{namespace}/{kind}s", labelSelector=_OWN_LABELS)
+        for each in listed["items"] if listed is not None else ():
+            name, annotations = each["metadata"]["name"], each["metadata"].get("annotations")
+            if (annotations or {}).get(KEPT) == "true":
+                kept.append(name)
+            else:
+                left.append(f"{kind} {name}: {kubectl} delete {kind} {name}")
+    what = _LEFT
+    if kept:
+        command = f"{kubectl} delete persistentvolumeclaim {' '.join(kept)}"
+        what += f" except claims that are kept with their files (to remove these: `{command}`)"
+    return {what: left}
+
+
+def _listing(kubectl: str, namespace: str) -> str:
+    """Return the command that lists the objects with Slipway's labels in a namespace."""
+    kinds = ",".join(f"{kind}s" for kind in _KINDS)
+    return f"{kubectl} --namespace {namespace} get {kinds} --selector {_OWN_LABELS}"
+
+
+def _get(api: client.ApiClient, path: str, **query: str) -> Any:
     """Return the object at a path, or None if it is missing or this account can't read it."""
     document = _read(api, path, **query)
     return None if isinstance(document, HTTPStatus) else document
 
 
-def owner(api: client.ApiClient, namespace: str) -> str | None:
+def _owner(api: client.ApiClient, namespace: str) -> str | None:
     """Return the stack that created a namespace, or None if unknown.
 
     If the namespace does not name its stack, the jobs' service account in the namespace may.
     """
-    stack = _made_by(get(api, f"/api/v1/namespaces/{namespace}"))
+    stack = _made_by(_get(api, f"/api/v1/namespaces/{namespace}"))
     return _account_made_by(api, namespace) if stack is None else stack
 
 
-def silence(error: Exception) -> str | None:
+def _silence(error: Exception) -> str | None:
     """Return why a cluster is not responding, or None if it responded, even with an error."""
     is_silent = isinstance(error, urllib3.exceptions.HTTPError)
     return " ".join(str(error).split()) if is_silent else None
@@ -94,16 +164,16 @@ def _groups(api: client.ApiClient) -> set[str]:
 
 def _found(api: client.ApiClient, namespace: str, served: set[str]) -> Found:
     homes = {name: _read(api, f"/api/v1/namespaces/{name}") for name in (namespace, NAMESPACE)}
-    kinds = get(api, "/apis/kubeflow.org/v1") if "kubeflow.org" in served else None
+    kinds = _get(api, "/apis/kubeflow.org/v1") if "kubeflow.org" in served else None
     serves = any(each["name"] == "pytorchjobs" for each in (kinds or {}).get("resources", ()))
     claim = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{KEPT_CLAIM}"
-    classes, nodes = get(api, "/apis/storage.k8s.io/v1/storageclasses"), get(api, "/api/v1/nodes")
+    classes, nodes = _get(api, "/apis/storage.k8s.io/v1/storageclasses"), _get(api, "/api/v1/nodes")
     definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     return Found(
         serves,
-        kubernetes=(get(api, "/version") or {}).get("gitVersion"),
+        kubernetes=(_get(api, "/version") or {}).get("gitVersion"),
         trainer="trainer.kubeflow.org" in served,
-        made_by=_made_by(get(api, f"{definitions}/pytorchjobs.kubeflow.org")),
+        made_by=_made_by(_get(api, f"{definitions}/pytorchjobs.kubeflow.org")),
         deployed=_deployed(api),
         judged=_judged(api, namespace) if serves else None,
         namespaces={
@@ -113,7 +183,7 @@ def _found(api: client.ApiClient, namespace: str, served: set[str]) -> Found:
         jobs_of=_account_made_by(api, namespace),
         default_class=None if classes is None else any(map(_is_default, classes["items"])),
         nodes=None if nodes is None else sum(map(_takes_jobs, nodes["items"])),
-        claim_of=_made_by(get(api, claim)),
+        claim_of=_made_by(_get(api, claim)),
     )
 
 
@@ -126,12 +196,12 @@ def _takes_jobs(node: Mapping[str, Any]) -> bool:
 
 
 def _account_made_by(api: client.ApiClient, namespace: str) -> str | None:
-    return _made_by(get(api, f"/api/v1/namespaces/{namespace}/serviceaccounts/{JOB_ACCOUNT}"))
+    return _made_by(_get(api, f"/api/v1/namespaces/{namespace}/serviceaccounts/{JOB_ACCOUNT}"))
 
 
 def _deployed(api: client.ApiClient) -> tuple[Deployed, ...] | None:
-    usual = get(api, f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{NAME}")
-    every = get(api, "/apis/apps/v1/deployments", labelSelector=_LABEL)
+    usual = _get(api, f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{NAME}")
+    every = _get(api, "/apis/apps/v1/deployments", labelSelector=_OPERATOR_LABEL)
     if every is None and usual is None:
         return None
     operators: dict[str, Deployed] = {}

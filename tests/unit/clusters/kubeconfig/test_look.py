@@ -13,7 +13,7 @@ from clusters.image_registry import Images
 from clusters.kubeconfig.choice import Choice, Unusable
 from clusters.kubeconfig.found import Deployed, Found
 from clusters.kubeconfig.look import look
-from clusters.kubeconfig.remains import remains as search
+from clusters.kubeconfig.look import remains as search
 from clusters.kubeconfig.settings import KubeconfigSettings
 from core.manifests import KEPT, MADE_BY
 from tests.unit.fake_api import FakeApi, judged, served

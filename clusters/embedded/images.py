@@ -13,8 +13,7 @@ from core.problem import raised
 from core.process import CommandFailed, run
 from core.wait import until_well
 from images.build.program import ENTRYPOINTS, Program, write_archive
-from images.targets.containerd import Node
-from images.targets.unpacked import SUFFIX
+from images.targets.containerd import SUFFIX, Node
 
 NAMESPACE = "k8s.io"
 """containerd's namespace for the kubelet's images."""

@@ -1,13 +1,28 @@
-"""Images on a node, managed with `ctr`; an image is unpacked only once for all nodes."""
+"""Images on a node, managed with `ctr`; an image is unpacked only once for all nodes.
 
+Other nodes get the files of an image that one node has unpacked as hard links. The files are in a
+directory beside the image's archive. If this directory exists, it is complete:
+
+    slipway-trainer-0123456789ab.tar
+    slipway-trainer-0123456789ab.unpacked/image.tar   manifest and configuration, no layers
+                                          0/ 1/ …     each layer's files, lowest layer first
+
+So each file takes up space only once. Nodes never modify the files, since an overlay does not
+change its lower layers.
+"""
+
+import hashlib
+import io
 import json
 import shutil
 import socket
+import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import IO, Any, cast
 from uuid import uuid4
 
 from core import files, toolchain
@@ -15,10 +30,11 @@ from core.context import Context
 from core.problem import raised
 from core.process import CommandFailed, run
 from images.build.spec import others
-from images.targets import unpacked
 from images.targets.target import Target, listed
-from images.targets.unpacked import SUFFIX
 
+SUFFIX = ".unpacked"
+_REST = "image.tar"
+_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 _ANSWER_LIMIT = 20.0
 _IMPORT_LIMIT = 600.0
 
@@ -76,12 +92,12 @@ class Node(Target):
 
     def _link(self, kept: Path) -> None:
         """Import an image after creating a snapshot for each layer, so that nothing is unpacked."""
-        parent, created, rest = "", [], kept / unpacked.REST
+        parent, created, rest = "", [], kept / _REST
         try:
-            for number, layer in enumerate(unpacked.layers(unpacked.config(rest))):
+            for number, layer in enumerate(_chain_ids(_config_in(rest))):
                 if raised(partial(self._snapshots, "info", layer), CommandFailed) is not None:
                     with self._mounted("prepare", parent) as (key, (top, *_)):
-                        unpacked.link(kept / str(number), top)
+                        _link_files(kept / str(number), top)
                         self._snapshots("commit", layer, key)
                     created.append(layer)
                 parent = layer
@@ -106,13 +122,13 @@ class Node(Target):
         # It may contain setuid programs.
         unfinished.mkdir(mode=0o700)
         try:
-            layers = unpacked.layers(json.loads(config))
+            layers = _chain_ids(json.loads(config))
             with self._mounted("view", layers[-1]) as (_, directories):
                 if len(directories) != len(layers):
                     return  # the snapshotter does not separate layers
                 for number, source in enumerate(reversed(directories)):
-                    unpacked.link(source, unfinished / str(number))
-            unpacked.write(unfinished / unpacked.REST, name, manifest.encode(), config.encode())
+                    _link_files(source, unfinished / str(number))
+            _write_rest(unfinished / _REST, name, manifest.encode(), config.encode())
             unfinished.rename(kept)
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
@@ -125,7 +141,7 @@ class Node(Target):
         key = f"slipway-{uuid4()}"
         printed = self._snapshots(how, "--mounts", key, *([parent] if parent else []))
         try:
-            yield key, unpacked.directories(printed)
+            yield key, _directories(printed)
         finally:
             # This fails for a committed snapshot, which has another name.
             with suppress(CommandFailed):
@@ -142,3 +158,58 @@ class Node(Target):
         where = (f"--address={self.address}", f"--namespace={self.namespace}")
         ctr = str(toolchain.path("ctr"))
         return run(ctr, "--connect-timeout=5s", *where, *arguments, limit=limit)
+
+
+def _chain_ids(config: dict[str, Any]) -> list[str]:
+    """Return the chain IDs of an image's layers, lowest first."""
+    # https://github.com/opencontainers/image-spec/blob/main/config.md#layer-chainid
+    named: list[str] = []
+    for difference in config["rootfs"]["diff_ids"]:
+        digest = hashlib.sha256(" ".join([*named[-1:], difference]).encode()).hexdigest()
+        named.append(f"sha256:{digest}" if named else difference)
+    return named
+
+
+def _directories(mounts: str) -> list[Path]:
+    """Return a snapshot's directories, topmost first, from the output of ctr's `--mounts`."""
+    (mount,) = json.loads(mounts)
+    options = dict(option.partition("=")[::2] for option in mount["Options"])
+    if "lowerdir" not in options:
+        return [Path(mount["Source"])]  # a single layer, without an overlay
+    upper = [options["upperdir"]] if "upperdir" in options else []
+    return [Path(each) for each in (*upper, *options["lowerdir"].split(":"))]
+
+
+def _link_files(source: Path, target: Path) -> None:
+    """Hard-link a directory's files to `target`; raises `CommandFailed` across file systems."""
+    places = (str(source), str(target))
+    run("cp", "--archive", "--link", "--no-target-directory", *places, limit=300.0)
+
+
+def _write_rest(target: Path, name: str, manifest: bytes, config: bytes) -> None:
+    """Write an archive in OCI layout that contains everything except the layers' blobs."""
+    # https://github.com/opencontainers/image-spec/blob/main/image-layout.md
+    digests = {hashlib.sha256(blob).hexdigest(): blob for blob in (manifest, config)}
+    described = {
+        "mediaType": json.loads(manifest).get("mediaType", _MANIFEST),
+        "digest": f"sha256:{next(iter(digests))}",
+        "size": len(manifest),
+        "annotations": {"org.opencontainers.image.ref.name": name},
+    }
+    contents = {
+        "oci-layout": json.dumps({"imageLayoutVersion": "1.0.0"}).encode(),
+        "index.json": json.dumps({"schemaVersion": 2, "manifests": [described]}).encode(),
+        **{f"blobs/sha256/{digest}": blob for digest, blob in digests.items()},
+    }
+    with tarfile.open(target, "w") as tar:
+        for path, content in contents.items():
+            entry = tarfile.TarInfo(path)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+
+
+def _config_in(archive: Path) -> dict[str, Any]:
+    """Return an image's configuration: the last file in an archive that `_write_rest` created."""
+    with tarfile.open(archive) as tar:
+        file = cast("IO[bytes]", tar.extractfile(tar.getnames()[-1]))
+        return cast("dict[str, Any]", json.load(file))

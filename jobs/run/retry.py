@@ -1,6 +1,7 @@
 """The attempts at one run: a job that was disrupted or failed may be resubmitted.
 
-The PyTorchJob records the earlier attempts, since the waiting process may be killed.
+The PyTorchJob records the earlier attempts, since the waiting process may be killed. Their logs
+show how the job recovered from a drill.
 """
 
 import json
@@ -9,7 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 from jobs.api.lines import moment
+from jobs.model.parts import Drill
+from jobs.records.archive import Log, Run
+from jobs.records.events import Event, events_of
 from jobs.result import RunResult
+from slipway.drill import step_of
 
 LABEL = "slipway.dev/attempt"
 """The label with the number of a job's attempt, counted from 1."""
@@ -17,6 +22,8 @@ ANNOTATION = "slipway.dev/earlier-attempts"
 SUCCEEDED = "slipway.dev/last-succeeded"
 """The annotation with the ID of the latest earlier run that succeeded, if known."""
 _KEPT = ("run_id", "state", "started", "completed", "duration_seconds")
+_OF_DRILLS = ("step", "metrics", "resumed", "drilled")
+"""The kinds of events that show a drill and the recovery from it."""
 
 Attempt = dict[str, Any]
 """An attempt: `number`, `run_id`, `state`, `reason`, `started`, `completed`, `duration_seconds`."""
@@ -67,3 +74,37 @@ def annotations(before: Sequence[Attempt], succeeded: str | None = None) -> dict
     """Return the annotations that record a job's earlier attempts."""
     noted = {} if succeeded is None else {SUCCEEDED: succeeded}
     return noted | ({ANNOTATION: json.dumps(before, separators=(",", ":"))} if before else {})
+
+
+def recovery(drill: Drill, runs: Sequence[Run], *, is_elastic: bool) -> dict[str, Any]:
+    """Return the value of a result's `drill`, from the logs of `runs`, the job's attempts.
+
+    Times are by the ranks' clocks. Ranks that outlive the killed one count only in an elastic job,
+    because in other jobs they may still report the step during which they lost that rank.
+    """
+    logs = [_events(log) for run in runs for log in run.logs()]
+    killed = next((each for log in logs for each in log if each["event"] == "drilled"), None)
+    own = [each for log in logs for each in log if each.get("rank") == drill.rank]
+    if killed is None or step_of({**killed, "event": "step"}) is None:
+        steps = [step for each in own if (step := step_of(each)) is not None]
+        return {"rank": drill.rank, **({"last_step": max(steps)} if steps else {})}
+    at, step = moment(killed["time"]), killed["step"]
+    others = [log for log in logs if log and killed not in log]
+    others = [log for log in others if is_elastic or moment(log[0]["time"]) > at]
+    later = [each for log in others for each in log if moment(each["time"]) > at]
+    outcome: dict[str, Any] = {"rank": drill.rank, "step": step}
+    times = [moment(each["time"]) for each in later if (step_of(each) or 0) > step]
+    if times:
+        resumed = [each.get("step", 0) for each in later if each["event"] == "resumed"]
+        from_step = min(resumed, default=step if is_elastic else 0)
+        outcome |= {
+            "seconds": round((min(times) - at).total_seconds(), 1),
+            "repeated_steps": max(0, step - from_step),
+        }
+    return outcome
+
+
+def _events(log: Log) -> list[Event]:
+    events = events_of(log, _OF_DRILLS)
+    # Any program may print JSON.
+    return [each for each in events if moment(str(each.get("time"))).tzinfo is not None]

@@ -14,7 +14,6 @@ from jobs.api.client import JobApi, Object
 from jobs.model.job import declaration
 from jobs.model.pytorchjob import Topology, run_of
 from jobs.model.submission import Submission
-from jobs.observe.drills import recovery
 from jobs.observe.wait import Wait
 from jobs.plan import TrainingCost
 from jobs.records.archive import Archive
@@ -100,7 +99,8 @@ class Training:
         result = added(result, kept, declared.metrics, self.context.warn)
         if declared.drill is not None:
             runs = (self.logs.run(each["run_id"]) for each in before if "run_id" in each)
-            drill = recovery(declared.drill, [*runs, kept], is_elastic=declared.elastic is not None)
+            is_elastic = declared.elastic is not None
+            drill = retry.recovery(declared.drill, [*runs, kept], is_elastic=is_elastic)
             result = replace(result, drill=drill)
         history.end(run_id, result.as_map())
         return result

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from jobs.model.parts import Drill
-from jobs.observe.drills import recovery
 from jobs.records.archive import Run
+from jobs.run.retry import recovery
 from tests.unit.archived_run import event, line, made
 
 DRILL = Drill(rank=1, step=100, within=60)

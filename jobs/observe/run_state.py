@@ -15,8 +15,7 @@ from jobs.observe import failures
 from jobs.observe.exits import Exit
 from jobs.observe.failures import Disruption, Failure, Origin, disruption
 from jobs.observe.gpus import Gpu, GpuUse
-from jobs.observe.paces import Paces
-from jobs.observe.progress import Progress
+from jobs.observe.progress import Paces, Progress
 from jobs.observe.replica import Replica
 from jobs.records.events import event_in
 

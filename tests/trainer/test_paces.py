@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.observe.paces import Paces
+from jobs.observe.progress import Paces
 from tests.trainer.conftest import Opened, free_port
 
 _SCRIPTS = Path(__file__).with_name("scripts")

@@ -32,7 +32,7 @@ from jobs.run.local import LocalRun
 from jobs.run.local_process import problems
 from scripts.cli.backend import INTERRUPTED
 from scripts.cli.config import job_name, require_job, settings_of
-from scripts.cli.runs.log_lines import Printer, names_of
+from scripts.cli.runs.logs import Printer, names_of
 from scripts.cli.terminal import CommandError, echo
 
 _KEY, _KEPT = "slipway:jobs", 5

@@ -20,7 +20,7 @@ from jobs.records import archive
 from jobs.records.archive import Archive, Run
 from jobs.records.recording import Recording
 from scripts.cli.config import require_job
-from scripts.cli.runs.log_lines import Printer, Target, kept_topology, names_of, print_runs
+from scripts.cli.runs.logs import Printer, Target, kept_topology, names_of, print_runs
 from scripts.cli.state import StackState
 from scripts.cli.terminal import CommandError
 

@@ -15,7 +15,7 @@ from jobs.model.pytorchjob import JOB_NAME_LABEL, Topology, is_replica
 from jobs.observe.replica import Replica
 from scripts.cli.config import own, require_job, settings_of
 from scripts.cli.kubeconfig import kubectl
-from scripts.cli.runs.log_lines import names_of
+from scripts.cli.runs.logs import names_of
 from scripts.cli.state import read_state
 from scripts.cli.terminal import CommandError
 from scripts.cli.ui import forward

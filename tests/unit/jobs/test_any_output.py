@@ -28,7 +28,7 @@ from jobs.records.history import History, epochs
 from jobs.records.recording import Recording
 from jobs.result import End, FailureDetails, RunResult, TrainingReport, explain
 from scripts.cli.runs import results
-from scripts.cli.runs.log_lines import Printer, print_runs
+from scripts.cli.runs.logs import Printer, print_runs
 from scripts.cli.runs.report import page
 from tests.unit.anything import LINES, NUMBERS, VALUES, text
 from tests.unit.archived_run import line, made, rank_log, remembered

@@ -17,8 +17,7 @@ from jobs.records import archive
 from jobs.records.recording import Recording
 from jobs.result import RunResult
 from scripts.cli.runs.cluster_logs import find
-from scripts.cli.runs.log_lines import Printer
-from scripts.cli.runs.logs import archived, show
+from scripts.cli.runs.logs import Printer, archived, show
 from scripts.cli.state import JobState, StackState
 from scripts.cli.terminal import CommandError
 from tests.unit.fake_api import FakeApi, served

@@ -4,9 +4,9 @@ import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import dataclasses
+from pydantic import TypeAdapter, dataclasses
 
 from core.fields import CONFIG, LabelValue, NodeKey, cores, gibibytes, size
 from images.build.releases import Card
@@ -104,6 +104,20 @@ class GpuPool:
     driver: str = "whoever set up the nodes"
     fallback: bool = False
     cards: tuple[Card, ...] = ()
+
+    def as_input(self) -> dict[str, Any]:
+        """Return the pool as a resource's input, without empty values and what only jobs need."""
+        of_jobs = {"interface", "fallback", "cards"}
+        values = _GPU_POOL.dump_python(self, mode="json", by_alias=True, exclude=of_jobs)
+        return {key: value for key, value in values.items() if value not in (None, {}, [])}
+
+    @staticmethod
+    def from_input(values: Mapping[str, Any]) -> "GpuPool":
+        """Return the pool that a resource's input describes; the inverse of `as_input`."""
+        return _GPU_POOL.validate_python(values, strict=False)
+
+
+_GPU_POOL = TypeAdapter(GpuPool)
 
 
 @dataclasses.dataclass(frozen=True, config=CONFIG)

@@ -1,17 +1,20 @@
 """Declare the device plugin for a cluster's GPUs, and derive the stack's `cuda` output."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pulumi
 from pulumi import Output, ResourceOptions
 
-from clusters.cluster import Cluster
+from clusters.cluster import REGISTRY_LOGIN, Cluster
+from clusters.image_registry import pull_secret
 from clusters.nodes import DEVICE_PLUGIN, GpuPool
 from core import tokens
 from core.declare import declare
-from core.manifests import Manifest, digest
-from infra.gpus.manifests import PLUGIN, device_plugin, facts
+from core.manifests import Manifest, digest, rendered
+from infra.gpus import NAMESPACE, PLUGIN
 from infra.runs import Run
 from jobs.adapt import wants_gpus
 
@@ -39,7 +42,7 @@ def provide_gpus(
         above.append(declare(manifest, ResourceOptions(parent=parent, depends_on=[*above])))
     properties: dict[str, Any] = {
         "kubeconfig": Output.secret(cluster.kubeconfig),
-        "pool": facts(pool),
+        "pool": pool.as_input(),
         # Changes with the device plugin, so that an update waits for its new pods.
         "rollout": digest([each for each in manifests if each["kind"] != "Secret"]),
         "cuda": None,
@@ -48,6 +51,23 @@ def provide_gpus(
     ready = GpuReady(tokens.GPU_READY, "gpus", properties, own)
     parent.register_outputs({})
     return ready
+
+
+def device_plugin(pool: GpuPool, image: str, login: str | None = None) -> list[Manifest]:
+    """Return the plugin's namespace, a pull secret if `login` is set, and the DaemonSet."""
+    namespace, daemon_set = rendered(Path(__file__).with_name("device-plugin.yaml"))
+    pod = daemon_set["spec"]["template"]["spec"]
+    tolerations = [{"operator": "Equal", **asdict(each)} for each in pool.taints]
+    placement = {"nodeSelector": dict(pool.labels), "tolerations": tolerations}
+    pod |= {key: value for key, value in placement.items() if value}
+    # The plugin looks for the driver only once. If labels select nodes with GPUs, it restarts until
+    # the driver is installed. Without labels it would restart endlessly on nodes without a GPU.
+    env = [{"name": "FAIL_ON_INIT_ERROR", "value": "true" if pool.labels else "false"}]
+    pod["containers"][0] |= {"image": image, "env": env}
+    if login is None:
+        return [namespace, daemon_set]
+    pod["imagePullSecrets"] = [{"name": REGISTRY_LOGIN}]
+    return [namespace, pull_secret(NAMESPACE, login), daemon_set]
 
 
 def cuda_output(ready: Output[dict[str, Any]], runs: Mapping[str, Run]) -> Output[dict[str, Any]]:

@@ -17,7 +17,7 @@ from core.handler import Change, Handler, Properties
 from core.kube import Request, api_message, ask, connect, send
 from core.manifests import troubles, unready
 from core.wait import NotYet, until
-from infra.gpus.manifests import NAMESPACE, PLUGIN, pool_of
+from infra.gpus import NAMESPACE, PLUGIN
 from jobs.model.names import GPU
 
 Object = Mapping[str, Any]
@@ -45,7 +45,7 @@ class GpuReadyHandler(Handler):
     outputs: ClassVar[tuple[str, ...]] = ("cuda",)
 
     def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
-        pool = pool_of(inputs["pool"])
+        pool = GpuPool.from_input(inputs["pool"])
         try:
             nodes = offering(nodes_of(connect(inputs["kubeconfig"]), pool))
         except ApiException:
@@ -56,7 +56,7 @@ class GpuReadyHandler(Handler):
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
         """Wait until the nodes' GPUs are allocatable; a timeout error says why some are not."""
-        pool = pool_of(inputs["pool"])
+        pool = GpuPool.from_input(inputs["pool"])
         if pool.min_nodes == 0:
             return _ready("the pool scales from zero: the first job with GPUs creates a node")
         api = connect(inputs["kubeconfig"])

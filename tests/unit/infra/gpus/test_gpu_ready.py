@@ -10,7 +10,6 @@ from core import wait
 from core.handler import Change
 from infra.gpus import gpu_ready
 from infra.gpus.gpu_ready import GpuReadyHandler
-from infra.gpus.manifests import facts
 from tests.unit import row
 from tests.unit.fake_api import Answer, FakeApi, served
 from tests.unit.gpu_objects import POOL, node, plugin
@@ -45,7 +44,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def inputs(cluster: FakeApi, **changed: Any) -> dict[str, Any]:
-    return {"kubeconfig": cluster.kubeconfig, "pool": facts(POOL), "rollout": "x"} | changed
+    return {"kubeconfig": cluster.kubeconfig, "pool": POOL.as_input(), "rollout": "x"} | changed
 
 
 def cuda(cluster: FakeApi, shown: Row | None = None, **changed: Any) -> dict[str, Any]:
@@ -69,7 +68,7 @@ def test_nodes_that_offer_gpus_are_waited_for_and_counted(
     assert cuda(cluster, shown) == {**unverified, "nodes": 1, "gpus": 1}
     assert shown.warnings == []
     cluster.says("GET", NODES, {"items": [node()]})
-    assert cuda(cluster, shown, pool=facts(replace(POOL, per_node=4)))["gpus"] == 1
+    assert cuda(cluster, shown, pool=replace(POOL, per_node=4).as_input())["gpus"] == 1
     assert shown.warnings == ["node gpu-1: only 1 of 4 x nvidia.com/gpu can be allocated"]
 
 

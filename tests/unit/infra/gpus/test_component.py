@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from clusters.nodes import DEVICE_PLUGIN, GpuPool
-from infra.gpus.manifests import device_plugin, facts, pool_of
+from infra.gpus.component import device_plugin
 from tests.unit.gpu_objects import POOL
 
 
@@ -41,6 +41,6 @@ def test_the_plugin_may_do_nothing_but_mount_the_kubelets_directory_and_tries_ag
 
 def test_a_pool_that_went_through_the_engine_is_the_same_for_who_looks_at_it() -> None:
     for pool in (POOL, GpuPool(per_node=8, min_nodes=0, device_plugin=False)):
-        assert pool_of(json.loads(json.dumps(facts(pool)))) == pool
+        assert GpuPool.from_input(json.loads(json.dumps(pool.as_input()))) == pool
         # Empty ones would show as a change each time.
-        assert not [each for each in facts(pool).values() if each in ({}, None)]
+        assert not [each for each in pool.as_input().values() if each in ({}, None)]

@@ -5,8 +5,8 @@ from core.handler import Lazy
 
 KIND = Kind(
     settings=Lazy("clusters.aks.settings.AksSettings"),
-    gpus=Lazy("clusters.aks.node_pools.gpus"),
-    pools=Lazy("clusters.aks.node_pools.pools"),
+    gpus=Lazy("clusters.aks.settings.gpus"),
+    pools=Lazy("clusters.aks.settings.pools"),
     declare=Lazy("clusters.aks.provision.provision"),
     remains=Lazy("clusters.azure.checks.remains"),
     tools=("pulumi-resource-azure-native",),

@@ -11,8 +11,7 @@ from typing import Any
 import pulumi
 
 from clusters.aks.access import Principal
-from clusters.aks.node_pools import GPU_FALLBACK, node_pools
-from clusters.aks.settings import CONSTANTS, AksSettings
+from clusters.aks.settings import CONSTANTS, GPU_FALLBACK, AksSettings, node_pools
 from clusters.azure.checks import KEY, az
 from clusters.azure.facts import cores
 from core.problem import Problem, meant, quote

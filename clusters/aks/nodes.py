@@ -1,9 +1,10 @@
 """The AKS cluster itself, its node pools, and their network."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from ipaddress import IPv4Network
 from typing import Any
 
+import yaml
 from pulumi import CustomResource, Input, Resource
 from pulumi_azure_native import containerservice as aks
 from pulumi_azure_native import network
@@ -12,6 +13,8 @@ from clusters.aks.access import Network
 from clusters.aks.pools import AksGpuNodes, SystemPool
 from clusters.aks.settings import CONSTANTS, AksSettings
 from clusters.azure.resources import AzureCluster
+from clusters.cloud_reports import NAMESPACE
+from core.manifests import Manifest, owned
 
 
 def subnet_of(azure: AzureCluster, settings: Network) -> Input[str]:
@@ -96,7 +99,7 @@ def managed_cluster(
             "scale_down_unneeded_time": idle,
             "scale_down_delay_after_add": idle,
             "skip_nodes_with_local_storage": "false",
-            # For `node_pools.priorities`. AKS's default is `random`; whether AKS reverts to it
+            # For `priorities`. AKS's default is `random`; whether AKS reverts to it
             # when this is later omitted is untested.
             **({"expander": "priority"} if falls_back else {}),
         },
@@ -136,6 +139,21 @@ def agent_pools(
             # https://github.com/Azure/AKS/issues/1758
             **azure.grouped(cluster, fixed=CONSTANTS["fixed"], ignore_changes=["count"]),
         )
+
+
+def priorities(names: Collection[str]) -> tuple[Manifest, ...]:
+    """Return the ConfigMap that makes the autoscaler prefer the first of several pools.
+
+    https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/expander/priority/readme.md
+    """
+    if len(names) < 2:
+        return ()
+    first, *_ = names
+    # A pool's scale set is aks-<pool>-<8 digits>-vmss; one that matches no pattern can't grow.
+    patterns = {20: [f"^aks-{first}-"], 10: [".*"]}
+    name = "cluster-autoscaler-priority-expander"
+    data = {"priorities": yaml.safe_dump(patterns, sort_keys=False)}
+    return ({**owned("ConfigMap", name, NAMESPACE), "data": data},)
 
 
 def _pool(pool: SystemPool | AksGpuNodes, subnet: Input[str]) -> dict[str, Any]:

@@ -10,9 +10,9 @@ import pulumi
 from pulumi_azure_native import authorization, managedidentity
 from pulumi_azure_native import containerservice as aks
 
-from clusters.aks import account, node_pools, nodes, services
+from clusters.aks import account, nodes, services
 from clusters.aks.access import Principal
-from clusters.aks.settings import CONSTANTS, AksSettings
+from clusters.aks.settings import CONSTANTS, AksSettings, gpu_pools, gpus, node_pools
 from clusters.azure import checks
 from clusters.azure.resources import AzureCluster, connected
 from clusters.cloud_reports import AZURE_LATE_ROLES
@@ -29,8 +29,8 @@ def provision(settings: AksSettings) -> Cluster:
         account=partial(account.problems, settings),
     )
     admins = account.administrators(settings)
-    pools = node_pools.node_pools(settings)
-    priorities = node_pools.priorities(node_pools.gpu_pools(settings))
+    pools = node_pools(settings)
+    priorities = nodes.priorities(gpu_pools(settings))
 
     azure = AzureCluster(tokens.AKS, settings)
     subnet = nodes.subnet_of(azure, settings.network)
@@ -94,7 +94,7 @@ def provision(settings: AksSettings) -> Cluster:
         advice=CONSTANTS["advice"],
         after=ready,
         kind="aks",
-        gpus=node_pools.gpus(settings),
+        gpus=gpus(settings),
         objects=priorities,
         store=f"abfs://artifacts@{settings.storage_name}.dfs.core.windows.net/slipway",
         # AKS gives pods with this label a token for their service account's identity. adlfs, which

@@ -1,7 +1,11 @@
-"""The settings under `slipway:cluster` for the kind `aks`, except those for its node pools."""
+"""The settings under `slipway:cluster` for the kind `aks`, and the node pools that they define.
+
+The classes for the pools' own settings are in `clusters.aks.pools`.
+"""
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -10,14 +14,18 @@ from pydantic.dataclasses import dataclass
 
 from clusters.aks.access import Admins, Api, Network
 from clusters.aks.pools import AksGpuNodes, CpuPool, SystemPool
-from clusters.azure.facts import reserved
+from clusters.azure.facts import cards, cores_for_pods, network, reserved
 from clusters.azure.settings import DISTINCT, AzureSettings, text_field
+from clusters.nodes import GpuPool, NodePool
 from core.fields import CONFIG, number
 from core.manifests import read
 from core.problem import Contradiction, contradiction
 
 CONSTANTS = read(Path(__file__).with_name("constants.yaml"))
 """Values that are the same for every AKS cluster."""
+GPU, GPU_FALLBACK = "gpu", "gpufallback"
+"""Names of the GPU pools; AKS accepts at most 12 characters from a-z and 0-9
+(https://learn.microsoft.com/azure/aks/create-node-pools#limitations)."""
 Email = Annotated[str, text_field("email")]
 Amount = Annotated[
     float, Field(gt=0, allow_inf_nan=False, description="a number above 0"), BeforeValidator(number)
@@ -175,3 +183,60 @@ class AksSettings(AzureSettings):
         # The digest is not a secret; it only distinguishes owners.
         digest = hashlib.sha256(owner.encode()).hexdigest()[:8]
         return f"slipway{self.name.replace('-', '')}"[: most - len(digest)] + digest
+
+
+def node_pools(settings: AksSettings) -> dict[str, SystemPool | AksGpuNodes]:
+    """Return all node pools, keyed by name."""
+    cpu = {} if settings.cpu is None else {"cpu": settings.cpu}
+    return {"system": settings.system, **cpu, **gpu_pools(settings)}
+
+
+def gpu_pools(settings: AksSettings) -> dict[str, AksGpuNodes]:
+    """Return the GPU pools, keyed by name, the preferred pool first."""
+    if not settings.gpu:
+        return {}
+    fallback = settings.gpu.fallback
+    return {GPU: settings.gpu, **({} if fallback is None else {GPU_FALLBACK: fallback})}
+
+
+def gpus(settings: AksSettings) -> GpuPool | None:
+    """Return the GPU nodes and their properties for jobs, or None if there are none."""
+    pools = [*gpu_pools(settings).values()]
+    if not settings.gpu:
+        return None
+    # The GPU operator installs a device plugin; two of them would conflict.
+    by_aks = settings.gpu.driver == "aks"
+    driver = "AKS" if by_aks else "NVIDIA's GPU operator"
+    kinds = (card for each in pools for card in cards(each.size))
+    return replace(
+        settings.gpu.pool(driver=driver, device_plugin=by_aks),
+        min_nodes=sum(each.min_nodes for each in pools),
+        max_nodes=sum(each.max_nodes for each in pools),
+        # The labels that all nodes have in common: spot nodes have an additional label and taint.
+        labels=pools[-1].all_labels,
+        fallback=len(pools) > 1,
+        # The CUDA version of a driver that the user installs is unknown.
+        cards=tuple(card if by_aks else replace(card, cuda=None) for card in kinds),
+    )
+
+
+def pools(settings: AksSettings) -> tuple[NodePool, ...]:
+    """Return all pools, for cost estimates and scheduling; their nodes are billed by the hour."""
+    return tuple(
+        NodePool(
+            name=name,
+            provider="azure",
+            region=settings.location,
+            size=pool.size,
+            min_nodes=pool.min_nodes,
+            max_nodes=pool.max_nodes,
+            gpus=pool.per_node,
+            spot=pool.spot is not None,
+            dollars=None if pool.spot is None else pool.spot.dollars,
+            cores=cores_for_pods(pool.size),
+            network=network(pool.size) if pool.max_nodes > 1 else "",
+            # With a pool `cpu`, the pool `system` only runs the cluster's own pods.
+            takes_jobs=name != "system" or settings.cpu is None,
+        )
+        for name, pool in node_pools(settings).items()
+    )

@@ -1,13 +1,10 @@
 """What the settings of an AKS cluster take, and what jobs and the price need to know of them."""
 
-import re
 from typing import Any
 
 import pytest
-import yaml
 
-from clusters.aks.node_pools import gpus, pools, priorities
-from clusters.aks.settings import AksSettings
+from clusters.aks.settings import AksSettings, gpus, pools
 from clusters.nodes import Taint
 from core.validation import check
 
@@ -80,21 +77,6 @@ def test_jobs_know_the_pool_by_what_its_nodes_have(
     assert (pool.per_node, pool.min_nodes, pool.max_nodes) == amounts
     assert (pool.labels, pool.taints, pool.interface) == (labels, TAINTS, "eth0")
     assert pool.device_plugin is plugin
-
-
-def test_the_autoscaler_prefers_the_first_pool_and_may_grow_all_others() -> None:
-    assert priorities([]) == priorities(["gpu"]) == ()
-    (made,) = priorities(["gpu", "gpufallback"])
-    patterns = yaml.safe_load(made["data"]["priorities"])
-    best = {
-        name: max(
-            priority
-            for priority, some in patterns.items()
-            if any(re.search(each, f"aks-{name}-12345678-vmss") for each in some)
-        )
-        for name in ("gpu", "gpufallback", "system")
-    }
-    assert best["gpu"] > best["gpufallback"] == best["system"] > 0
 
 
 def test_every_pool_is_paid_for() -> None:

@@ -14,8 +14,8 @@ import pytest
 from clusters.cluster import JOBS
 from clusters.embedded import lifecycle, pki
 from clusters.embedded.layout import Layout
+from clusters.operator import NAME as OPERATOR
 from clusters.operator.operator_ready import OperatorReadyHandler
-from clusters.operator.releases import NAME as OPERATOR
 from clusters.operator.training_operator import deployment, foundations
 from core import toolchain
 from core.context import Silence

@@ -11,13 +11,12 @@ import pulumi_kubernetes
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from clusters import owner
+from clusters import operator, owner
 from clusters.cluster import Cluster, Remains
 from clusters.embedded import OWN, isolation
 from clusters.embedded.host import COREDNS_REQUESTS, KEPT_FREE, SYSTEM_RESERVED, image_reference
 from clusters.embedded.layout import Layout
 from clusters.nodes import Capacity, of_machine
-from clusters.operator import releases
 from core import manifests, tokens
 from core.fields import CONFIG
 
@@ -55,7 +54,7 @@ class Embedded(pulumi.CustomResource):
 def capacity(settings: EmbeddedSettings) -> Capacity:  # noqa: ARG001 (every kind's shape)
     """Return this machine's cores and memory, minus what the system and other pods need."""
     kept = [{"cpu": "0", "memory": each} for each in (SYSTEM_RESERVED, KEPT_FREE)]
-    return of_machine().beside([*kept, COREDNS_REQUESTS, releases.REQUESTS])
+    return of_machine().beside([*kept, COREDNS_REQUESTS, operator.REQUESTS])
 
 
 def provision(settings: EmbeddedSettings) -> Cluster:

@@ -7,11 +7,11 @@ import yaml
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
+from clusters import operator
 from clusters.cli_clusters import cluster as machine
 from clusters.cli_clusters.cluster import ClusterName, Mount, PortMapping
 from clusters.cluster import Cluster
 from clusters.nodes import Capacity, of_machine
-from clusters.operator import releases
 from core import tokens
 from core.fields import CONFIG, Cpu, Image, Memory
 from core.manifests import read
@@ -69,7 +69,7 @@ class KindSettings:
 def capacity(settings: KindSettings) -> Capacity:
     """Return the nodes' capacity for jobs: what is neither reserved nor requested by other pods."""
     kept = {"cpu": "0", "memory": "0Mi"} | _kept(settings)
-    requests = [_REQUESTS["every_node"], releases.REQUESTS, kept]
+    requests = [_REQUESTS["every_node"], operator.REQUESTS, kept]
     if not settings.workers:
         requests += [_REQUESTS["control_plane"], _REQUESTS["dns"]]
     return of_machine(settings.workers or settings.control_planes).beside(requests)

@@ -19,7 +19,7 @@ from clusters.kubeconfig.found import Found, decide
 from clusters.kubeconfig.look import look
 from clusters.kubeconfig.settings import KubeconfigSettings
 from clusters.nodes import GpuPool
-from clusters.operator import releases
+from clusters.operator import NAMESPACE as OPERATOR_NAMESPACE
 from core.manifests import stack
 from images.resource import helper_images
 
@@ -111,7 +111,7 @@ def _no_volume(facts: Found) -> str:
 def require_alone(found: Found, namespace: str, stack: str) -> None:
     """Raise `Unusable` if the operator or the namespace belongs to another stack."""
     installed = [each.made_by for each in found.deployed or ()]
-    owners = [found.made_by, found.namespaces.get(releases.NAMESPACE), *installed]
+    owners = [found.made_by, found.namespaces.get(OPERATOR_NAMESPACE), *installed]
     if (other := _other(owners, stack)) is not None:
         raise Unusable(
             "",
@@ -148,11 +148,11 @@ def require_namespace(found: Found, namespace: str, stack: str, *, named: bool) 
 
 def require_home(found: Found, stack: str) -> None:
     """Raise `Unusable` if the operator's namespace exists and is not the stack's."""
-    if found.namespaces.get(releases.NAMESPACE, stack) != stack:
+    if found.namespaces.get(OPERATOR_NAMESPACE, stack) != stack:
         raise Unusable(
             "operator",
             "the training operator would be installed in the namespace "
-            f"{releases.NAMESPACE}, which already exists and is not this stack's: its pods would "
+            f"{OPERATOR_NAMESPACE}, which already exists and is not this stack's: its pods would "
             "be subject to a different Pod Security level, and `make down` would remove it. Ask "
             "the namespace's owner to install the training operator, then set `operator: existing`",
         )

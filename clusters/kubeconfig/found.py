@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from clusters.cluster import ExistingOperator
 from clusters.kubeconfig.choice import Unusable
 from clusters.kubeconfig.settings import Requested
-from clusters.operator import releases
+from clusters.operator import ACCEPTED, has_webhook, is_accepted, version_of
 from core.problem import quote
 
 
@@ -93,7 +93,7 @@ def decide(
         raise _unfit(
             requested,
             "the cluster has Kubeflow Trainer 2 (trainer.kubeflow.org), which runs TrainJobs but "
-            f"not PyTorchJobs; Slipway requires the training operator {releases.ACCEPTED}. Set "
+            f"not PyTorchJobs; Slipway requires the training operator {ACCEPTED}. Set "
             "`operator: install` to install it as well",
         )
     if requested == "existing":
@@ -119,11 +119,11 @@ def _others(requested: Requested, facts: Found, namespace: str) -> ExistingOpera
         return ExistingOperator()
     refused = []
     for each in operators:
-        version = releases.version_of(each.image)
+        version = version_of(each.image)
         if reasons := list(_against(each, version, facts, namespace)):
             refused.append(f"{each.namespace}/{each.name} {', and '.join(reasons)}")
             continue
-        judging = facts.judged is not False if version is None else releases.has_webhook(version)
+        judging = facts.judged is not False if version is None else has_webhook(version)
         return ExistingOperator(version, each.namespace, each.name, judges=judging)
     why = f"no training operator here can run the stack's jobs: {'; '.join(refused)}"
     raise _unfit(requested, why)
@@ -136,10 +136,10 @@ def _against(
     if version is None and facts.judged is False:
         yield (
             f"has the image {quote(operator.image)}, whose name contains no version, and no "
-            f"webhook for PyTorchJobs, unlike 1.8 and later; accepted: {releases.ACCEPTED}"
+            f"webhook for PyTorchJobs, unlike 1.8 and later; accepted: {ACCEPTED}"
         )
-    elif version is not None and not releases.is_accepted(version):
-        yield f"is version {version}; accepted: {releases.ACCEPTED}"
+    elif version is not None and not is_accepted(version):
+        yield f"is version {version}; accepted: {ACCEPTED}"
     only = next((each for each in operator.args if each.startswith("--namespace=")), None)
     if only is not None and only.partition("=")[2] not in {"", namespace}:
         yield (

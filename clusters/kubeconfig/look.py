@@ -19,8 +19,8 @@ from clusters.cluster import JOB_ACCOUNT, JOBS, Remains
 from clusters.kubeconfig.choice import Absent, Choice, Unusable, choose, kubectl
 from clusters.kubeconfig.found import Deployed, Found
 from clusters.kubeconfig.settings import KubeconfigSettings
+from clusters.operator import NAME, NAMESPACE
 from clusters.operator.operator_ready import judges
-from clusters.operator.releases import NAME, NAMESPACE
 from core.kube import Request, api_message, ask, connect
 from core.manifests import KEPT, KEPT_CLAIM, MADE_BY, MANAGED_BY
 from core.toolchain import ToolMissing

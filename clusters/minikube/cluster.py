@@ -8,12 +8,12 @@ from pydantic import Field
 from pydantic.alias_generators import to_camel
 from pydantic.dataclasses import dataclass
 
+from clusters import operator
 from clusters.cli_clusters import cluster as machine
 from clusters.cli_clusters.cluster import ClusterName, Mount, PortMapping
 from clusters.cluster import Cluster
 from clusters.minikube.tool import CONTAINER_DRIVERS
 from clusters.nodes import Capacity
-from clusters.operator import releases
 from core import tokens
 from core.fields import CONFIG, Memory, size
 from core.problem import Contradiction, contradiction
@@ -75,7 +75,7 @@ def capacity(settings: MinikubeSettings) -> Capacity:
     """Return each node's capacity for jobs, as if each ran the same system pods as the first."""
     total = Capacity(Decimal(settings.cpus), size(settings.memory), nodes=settings.nodes)
     # The requests of the control plane, one CoreDNS and the network plugin on the first node.
-    return total.beside(({"cpu": "850m", "memory": "220Mi"}, releases.REQUESTS))
+    return total.beside(({"cpu": "850m", "memory": "220Mi"}, operator.REQUESTS))
 
 
 def inputs(settings: MinikubeSettings) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from kubernetes.client import ApiClient
 from kubernetes.client.exceptions import ApiException
 
 from clusters.cloud_reports import RefusedPulls
-from clusters.operator.releases import NAME, NAMESPACE
+from clusters.operator import NAME, NAMESPACE
 from core.context import Context
 from core.handler import Change, Handler, Properties
 from core.kube import Request, api_message, ask, connect

@@ -10,7 +10,7 @@ import pulumi
 from clusters.cloud_reports import as_input
 from clusters.cluster import Cluster
 from clusters.image_registry import with_pull_secret
-from clusters.operator.releases import NAME, NAMESPACE, REQUESTS
+from clusters.operator import NAME, NAMESPACE, REQUESTS
 from core import tokens, toolchain
 from core.declare import declare, declare_all
 from core.manifests import Manifest, digest, marked, read, rendered, restricted_namespace

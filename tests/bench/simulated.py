@@ -28,8 +28,8 @@ from clusters.cluster import JOBS
 from clusters.embedded import health, isolation, lifecycle, network, pki
 from clusters.embedded.host import image_reference
 from clusters.embedded.layout import Layout
+from clusters.operator import NAME
 from clusters.operator.operator_ready import OperatorReadyHandler
-from clusters.operator.releases import NAME
 from clusters.operator.training_operator import deployment, foundations
 from core import kube, toolchain
 from core.context import Silence

@@ -13,8 +13,8 @@ import pytest
 from clusters.embedded import pki
 from clusters.kinds import CLUSTERS
 from clusters.kubeconfig.settings import KubeconfigSettings
+from clusters.operator import NAME as OPERATOR
 from clusters.operator.operator_ready import OperatorReadyHandler
-from clusters.operator.releases import NAME as OPERATOR
 from clusters.operator.training_operator import deployment, foundations
 from core import toolchain
 from core.context import Silence

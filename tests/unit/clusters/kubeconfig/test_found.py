@@ -10,7 +10,7 @@ from clusters.kubeconfig.choice import Unusable
 from clusters.kubeconfig.cluster import require_alone, require_home, require_namespace
 from clusters.kubeconfig.found import Deployed, Found, decide
 from clusters.kubeconfig.settings import Requested
-from clusters.operator.releases import has_webhook, is_accepted, version_of
+from clusters.operator import has_webhook, is_accepted, version_of
 
 NEWEST = Deployed("kubeflow", "training-operator", "ghcr.io/x/training-operator:v1-d6eb98e")
 EMPTY = Found(deployed=())

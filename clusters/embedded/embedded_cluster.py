@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from clusters import owner
-from clusters.embedded import OWN, health, images, lifecycle, pki, takeover
+from clusters.embedded import OWN, health, images, lifecycle, pki
 from clusters.embedded.host import require
 from clusters.embedded.layout import Layout
 from core.context import Context
@@ -25,7 +25,8 @@ class EmbeddedHandler(Handler):
         if layout.internet and "internet" not in inputs:  # `compare` ignores removed inputs
             return [Change("internet", "delete")]
         problems = health.lasting_problems(layout)
-        parts = ["kubernetes"] * bool(takeover.older(layout)) + [each.key for each in problems]
+        parts = ["kubernetes"] if lifecycle.older_versions(layout) else []
+        parts += [each.key for each in problems]
         # Renewed certificates mean a new kubeconfig.
         if not problems and pki.kubeconfig(layout, "admin") != state.get("kubeconfig"):
             parts.append("kubeconfig")

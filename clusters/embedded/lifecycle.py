@@ -1,12 +1,15 @@
-"""The embedded cluster's life cycle: bring up, halt and remove. Each works from any state."""
+"""The embedded cluster's life cycle: bring up, halt and remove. Each works from any state.
+
+An older Kubernetes version's data is backed up before a newer version writes to it.
+"""
 
 import os
 import shutil
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 
@@ -21,10 +24,10 @@ from clusters.embedded.layout import (
     RUNTIME_ROOT,
     Layout,
 )
-from clusters.embedded.takeover import taken_over
-from core import files, kube, manifests
+from core import files, kube, manifests, toolchain
 from core.manifests import Manifest
 from core.problem import raised
+from core.toolchain import numbers
 from core.wait import until_well
 
 _until_well = partial(until_well, limit=180)
@@ -32,6 +35,8 @@ _until_well = partial(until_well, limit=180)
 _LOCK_LIMIT = 120
 """Seconds to wait for another program that may still be changing the cluster."""
 _NO_SUCH_NAME = "template ANY ANY {\n            rcode NXDOMAIN\n        }"
+_OLDEST = "v1.34"
+"""The oldest version whose data is accepted, also assumed if the version is not recorded."""
 
 
 def bring_up(layout: Layout, report: Callable[[str], None]) -> None:
@@ -72,6 +77,47 @@ def bring_up(layout: Layout, report: Callable[[str], None]) -> None:
             what="all parts of the cluster to work",
             log=layout.logs,
         )
+
+
+def older_versions(layout: Layout) -> list[str]:
+    """Return older versions that wrote the data, or raise `RuntimeError` if it can't be used."""
+    if not (layout.directory / "etcd").exists():
+        return []
+    written = layout.written_by.read_text().split() if layout.written_by.exists() else [_OLDEST]
+    new = toolchain.tool("kube-apiserver").version
+    if numbers(written[-1])[:2] > numbers(new)[:2] or numbers(written[0]) < numbers(_OLDEST):
+        raise RuntimeError(
+            f"{layout.directory} contains data from Kubernetes {written[-1]}, but {new} accepts "
+            f"only data from {_OLDEST} up to its own minor version. Nothing was changed: run "
+            "`make up` with the version of Slipway that created the cluster, or `make down`, which "
+            "deletes all data"
+        )
+    return written if numbers(written[0])[:2] < numbers(new)[:2] else []
+
+
+@contextmanager
+def taken_over(layout: Layout) -> Iterator[None]:
+    """Back up an older version's data before the cluster starts; errors say how to restore it."""
+    written, new = older_versions(layout), toolchain.tool("kube-apiserver").version
+    data, copy = layout.directory / "etcd", layout.directory / f"etcd-{[*written, new][0]}"
+    if len(written) == 1:  # with two, the newer version has started and may have changed the data
+        supervisor.stop(layout, "kube-apiserver", "etcd")
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(data, copy)
+    files.write(layout.written_by, " ".join([*written[:1], new]), mode=0o600)
+    try:
+        yield
+    except Exception as error:
+        if not written:
+            raise
+        supervisor.stop(layout, "kube-apiserver", "etcd")
+        raise RuntimeError(
+            f"{error}\nKubernetes {new} did not start with the data from {written[0]}, which is "
+            f"backed up in {copy}. `make up` tries again. To go back, run the following, then run "
+            "`make up` with the version of Slipway that created the cluster:\n"
+            f"  rm -r {data} && mv {copy} {data} && rm {layout.written_by}"
+        ) from error
+    files.write(layout.written_by, new, mode=0o600)
 
 
 def remove(directory: Path) -> None:

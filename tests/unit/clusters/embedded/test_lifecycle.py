@@ -7,7 +7,7 @@ import pytest
 
 from clusters.embedded import supervisor
 from clusters.embedded.layout import Layout
-from clusters.embedded.takeover import older, taken_over
+from clusters.embedded.lifecycle import older_versions, taken_over
 from core.toolchain import Tool
 
 Provide = Callable[[str], None]
@@ -45,7 +45,7 @@ def test_data_without_a_record_is_copied_once_and_a_failed_takeover_says_how_to_
     layout: Layout, stopped: list[tuple[str, ...]], provide: Provide
 ) -> None:
     provide("v1.37.2")
-    assert older(layout) == ["v1.34"]
+    assert older_versions(layout) == ["v1.34"]
     data, copy = layout.directory / "etcd", layout.directory / "etcd-v1.34"
 
     def fail(content: str) -> None:
@@ -65,7 +65,7 @@ def test_data_without_a_record_is_copied_once_and_a_failed_takeover_says_how_to_
     with taken_over(layout):
         pass
     assert layout.written_by.read_text() == "v1.37.2"
-    assert older(layout) == []
+    assert older_versions(layout) == []
 
 
 def test_another_patch_and_a_new_cluster_need_no_copy(
@@ -95,7 +95,7 @@ def test_data_that_is_newer_or_too_old_is_refused_before_anything_changes(
     layout.written_by.write_text(written)
     told = rf"contains data from Kubernetes {has}, but v1\.37\.2 accepts"
     with pytest.raises(RuntimeError, match=told):
-        older(layout)
+        older_versions(layout)
     with pytest.raises(RuntimeError, match="Nothing was changed"), taken_over(layout):
         pytest.fail("it was brought up")
     assert layout.written_by.read_text() == written

@@ -20,7 +20,7 @@ from jobs.records import archive
 from jobs.records.history import History
 from jobs.result import RunResult
 from scripts.cli.config import require_job
-from scripts.cli.runs import kept, reader_pod
+from scripts.cli.runs import kept
 from scripts.cli.state import JobState, StackState, read_state
 from scripts.cli.terminal import CommandError, echo
 from slipway.checkpoint_store import sha256_of
@@ -81,15 +81,15 @@ def fetch(stack: str, job: str, to: str = "", run: str | None = None) -> int:
     try:
         kubeconfig = str(state.kubeconfig)
         # Both images contain slipway_trainer.
-        pod = reader_pod.manifest(declared, state.trainer or declared.inputs["image"])
+        pod = kept.reader_pod(declared, state.trainer or declared.inputs["image"])
         # An unnamed file on the target disk, which needs space for the files anyway.
         room = next(each for each in directory.absolute().parents if each.is_dir())
         with TemporaryFile(dir=room) as fetched:
-            with reader_pod.running(kube.connect(kubeconfig), pod):
-                reader_pod.output(kubeconfig, pod, [*_SEND, url], fetched)
+            with kept.running_pod(kube.connect(kubeconfig), pod):
+                kept.run_in_pod(kubeconfig, pod, [*_SEND, url], fetched)
             fetched.seek(0)
             received = receive(fetched, directory, expected)
-    except (reader_pod.FetchError, tarfile.ReadError, ConfigException) as error:
+    except (kept.FetchError, tarfile.ReadError, ConfigException) as error:
         raise CommandError(
             f"The files of {job} were not copied: {error}. Run `make up STACK={stack}` to repair "
             "the cluster and its images, then run this command again; if the files are lost, "

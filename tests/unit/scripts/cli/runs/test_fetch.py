@@ -17,7 +17,7 @@ from jobs.model.job import TrainingJob
 from jobs.model.parts import Volume
 from jobs.model.places import VOLUME_URL
 from jobs.result import RunResult
-from scripts.cli.runs import fetch, kept, reader_pod
+from scripts.cli.runs import fetch, kept
 from scripts.cli.runs.fetch import folder_of
 from scripts.cli.state import JobState, StackState
 from scripts.cli.terminal import CommandError
@@ -113,7 +113,7 @@ def test_the_pod_reads_as_the_job_and_asks_for_little() -> None:
         node_selector={"gpu": "yes"}, env={"KEY": "value", "PYTHONPATH": "/of/the/program"},
         volumes={"results": Volume(size="1Gi", mount_path="/results")},
     )  # fmt: skip
-    found = reader_pod.manifest(there, "trainer:2")
+    found = kept.reader_pod(there, "trainer:2")
     spec = found["spec"]
     (container,) = spec["containers"]
     assert container["image"] == "trainer:2"
@@ -136,7 +136,7 @@ def test_files_of_a_run_that_was_declared_until_november_2026_are_found(name: st
     run = resource("slipway:jobs:PyTorchJob", name, inputs=inputs)
     known = StackState.from_export({"deployment": {"resources": [run]}}).jobs[name]
     assert known.kept == inputs["kept"]
-    assert "slipway-kept" in str(reader_pod.manifest(known, "trainer:2")["spec"]["volumes"])
+    assert "slipway-kept" in str(kept.reader_pod(known, "trainer:2")["spec"]["volumes"])
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_the_last_run_that_succeeded_is_the_one_that_was_judged_so(
         remembered(remembered_run, {"state": "Succeeded"})
         remembered("mine-3", {"state": "Failed"})
     known(job(result))
-    asked = reader(reader_pod.FetchError("nothing there"))
+    asked = reader(kept.FetchError("nothing there"))
     with pytest.raises(CommandError, match="nothing there"):
         fetch.fetch("dev", "mine", run="succeeded")
     assert asked[0][-1] == f"{KEPT}/{run}"
@@ -174,8 +174,8 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> Reader:
             raise error
 
         monkeypatch.setattr(kube, "connect", lambda _: None)
-        monkeypatch.setattr(reader_pod, "running", lambda *_: nullcontext())
-        monkeypatch.setattr(reader_pod, "output", output)
+        monkeypatch.setattr(kept, "running_pod", lambda *_: nullcontext())
+        monkeypatch.setattr(kept, "run_in_pod", output)
         return asked
 
     return fail
@@ -187,14 +187,14 @@ def test_a_failing_command_shows_its_end(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(toolchain, "path", lambda _name: program)
     pod = {"metadata": {"name": "fetch-mine", "namespace": "n"}}
     unread = r"^the files can't be read: why$"
-    with TemporaryFile() as to, pytest.raises(reader_pod.FetchError, match=unread):
-        reader_pod.output("a: kubeconfig", pod, ["send", "url"], to)
+    with TemporaryFile() as to, pytest.raises(kept.FetchError, match=unread):
+        kept.run_in_pod("a: kubeconfig", pod, ["send", "url"], to)
 
 
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (reader_pod.FetchError("no pod"), r"mine were not copied: no pod\. Run `make up"),
+        (kept.FetchError("no pod"), r"mine were not copied: no pod\. Run `make up"),
         (tarfile.ReadError("cut"), "mine were not copied: cut"),
         (OSError(errno.ENOSPC, "No space left"), r"mine/new can't be .*No space.*TO=DIRECTORY"),
     ],
@@ -225,7 +225,7 @@ def test_a_job_that_is_gone_is_read_where_its_files_are_by_any_image_of_slipways
     state = StackState("k", "slipway-jobs", {"mine": job({})}, trainer="trainer:2")
     found, result = fetch.find("dev", state, "old")
     assert folder_of(found, result) == f"{VOLUME_URL}/outputs/old/old-1"
-    pod = reader_pod.manifest(found, "trainer:2")
+    pod = kept.reader_pod(found, "trainer:2")
     assert "slipway-kept" in str(pod["spec"]["volumes"])
     assert pod["metadata"]["namespace"] == "slipway-jobs"
     with pytest.raises(CommandError, match=r"Jobs in dev: mine\. Former jobs .*: old\.$"):

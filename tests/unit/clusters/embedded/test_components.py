@@ -87,7 +87,7 @@ def test_a_changed_credential_or_program_changes_its_own_section_alone(layout: L
 def test_what_was_written_is_private_and_a_changed_or_missing_file_is_named(
     layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clusters.embedded.layout.RUNTIME_ROOT", tmp_path / "run")
+    monkeypatch.setattr(layout, "runtime", tmp_path / "run")
     node.write(layout)
     assert node.problem(layout) is None
     written = [path for path in layout.config.rglob("*") if path.is_file()]

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from clusters.embedded import lifecycle
+from clusters.embedded import KIND, lifecycle
 from clusters.embedded.layout import Layout
 from scripts.scratch import Scratch
+from scripts.setup.provide import set_up
 from tests.engine.embedded_cluster import TestCluster, kernel_parameters
 from tests.engine.pytorchjob_stack import Jobs, JobStack
 from tests.engine.stack import LiveStack
@@ -73,6 +75,13 @@ def module_stack(
     made = JobStack(tmp_path_factory.mktemp("stack"), root, kubeconfig, trainer, jobs)
     yield made
     made.leave()
+
+
+@pytest.fixture(scope="session")
+def internet_tool() -> None:
+    """Set up the tool that only stacks with `internet` need."""
+    kind = replace(KIND, tools=(*KIND.tools, KIND.tool_of_setting["internet"]))
+    assert set_up(kind, brief=True, build=False) == 0
 
 
 @pytest.fixture(scope="session")

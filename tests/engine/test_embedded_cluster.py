@@ -250,6 +250,7 @@ def test_a_lost_image_and_certificate_are_put_back_and_only_the_ones_reader_rest
     assert changed == {"kube-scheduler"}
 
 
+@pytest.mark.usefixtures("internet_tool")
 def test_the_internet_is_opened_and_closed_in_place(
     cluster: TestCluster, request: pytest.FixtureRequest
 ) -> None:

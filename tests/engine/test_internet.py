@@ -10,17 +10,15 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from clusters.embedded import KIND, host, network, pki
+from clusters.embedded import host, network, pki
 from clusters.embedded.components import components
 from clusters.embedded.layout import Layout
 from core import toolchain
 from core.paths import CHECKOUT
-from scripts.setup.provide import set_up
 
 PUBLIC, RESOLVER, PORT = "9.9.9.9", "127.0.0.53", 8888
 CLOSED = {
@@ -185,10 +183,11 @@ class Machine:
 
 
 @pytest.fixture(scope="module")
-def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+def machine(
+    internet_tool: None,  # noqa: ARG001 - it is needed, not used
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Machine]:
     """One with the internet open for a job's pod, and what `make setup` installs for that."""
-    kind = replace(KIND, tools=(*KIND.tools, KIND.tool_of_setting["internet"]))
-    assert set_up(kind, brief=True, build=False) == 0
     with ExitStack() as stack:
         made = Machine(tmp_path_factory.mktemp("internet") / "cluster", stack)
         stack.callback(made.network, "remove", internet=False)

@@ -153,7 +153,7 @@ class Request:
     query: Mapping[str, str] = field(default_factory=dict)
     body: Mapping[str, Any] | None = None
     apply: bool = False
-    accept: str = "application/json"
+    accept: str = "*/*"
 
 
 def send(api: client.ApiClient, request: Request, *, limit: Limit) -> urllib3.BaseHTTPResponse:

@@ -95,7 +95,7 @@ def _as_if_right(
 def _mended(
     values: Mapping[str, Any], places: set[Path], instead: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Replace the invalid values, at `places`, with those in `instead`, or remove them."""
+    """Return a copy in which `instead` replaces the invalid values at `places`, or without them."""
     repaired = copy.deepcopy(dict(values))
     for *above, last in sorted(places, key=len):
         inside: Any = repaired

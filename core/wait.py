@@ -35,8 +35,8 @@ def until(  # noqa: PLR0913  # the condition, its time limit, and how progress i
 ) -> T:
     """Poll `look` until it raises neither `NotYet` nor an HTTP error, and return its result.
 
-    `context` shows each new message; `what` says what for. The time between two polls
-    is `NotYet.after` seconds if set, or else `every`.
+    `context` shows each new message; `what` names the thing to wait for. The time between two
+    polls is `NotYet.after` seconds if set, or else `every`.
 
     Raises:
         TimeoutError: `seconds` have passed. The error contains the last message and what `explain`

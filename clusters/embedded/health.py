@@ -50,11 +50,7 @@ def attempt(call: Callable[[], str | None]) -> str | None:
 
 def readiness_problem(api: client.ApiClient) -> str | None:
     """Return why the API server is not ready, according to /readyz, or None if it is."""
-
-    def check() -> None:
-        kube.send(api, kube.Request("GET", "/readyz"), limit=API_LIMIT)
-
-    return attempt(check)
+    return _unanswered(api, kube.Request("GET", "/readyz"))
 
 
 def schema_problem(api: client.ApiClient) -> str | None:
@@ -62,9 +58,12 @@ def schema_problem(api: client.ApiClient) -> str | None:
 
     Building it takes 20 s on a slow machine, and pulumi-kubernetes waits 32 s for all its requests.
     """
+    return _unanswered(api, kube.Request("GET", "/openapi/v2", accept=_SCHEMA))
 
+
+def _unanswered(api: client.ApiClient, request: kube.Request) -> str | None:
     def check() -> None:
-        kube.send(api, kube.Request("GET", "/openapi/v2", accept=_SCHEMA), limit=API_LIMIT).read()
+        kube.send(api, request, limit=API_LIMIT).read()
 
     return attempt(check)
 

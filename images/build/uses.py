@@ -40,7 +40,7 @@ def drop(urn: str, but: Collection[str] = ()) -> None:
 
 
 def remove_unused(but: str) -> list[str]:
-    """Remove unused images, except those in `but`, from the cache; return their names."""
+    """Remove all unused images except `but` from the cache, and return their names."""
     with _held() as uses:
         unused = [each for each in uses.glob("*/") if each.name != but and not any(each.iterdir())]
         for each in unused:

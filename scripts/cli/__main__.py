@@ -86,7 +86,7 @@ _add("init", "cli.init:init", "Create a stack's file.", CLUSTER, SCRIPT, RANKS, 
 _add("up", "cli.commands:up", "Create or update the stack and run its jobs.", DETACH, STACK)
 _add("preview", "cli.commands:preview", "Show what `up` would change.", JOB, STACK)
 _add("down", "cli.down:down", "Destroy the stack and leave nothing behind.", KEEP, STACK)
-_add("rerun", "cli.commands:rerun", "Train a job again even if it is unchanged.", JOB, STACK)
+_add("rerun", "cli.commands:rerun", "Run a job again even if it is unchanged.", JOB, STACK)
 _add("wait", "cli.runs.detached:wait", "Follow a detached run until it finishes.", JOB, STACK)
 _add("logs", "cli.runs.logs:show", "Show a job's output.", JOB, RANK, FOLLOW, STACK)
 _add("stacks", "cli.runs.inside:stacks", "Show each rank's call stack.", JOB, RANK, STACK)

@@ -90,7 +90,7 @@ def _find_directory(tool: Tool) -> Entry | Problem:
 def _find_beside(tool: Tool, leader: Entry | None) -> Entry | Problem:
     """Find a tool that belongs to another tool's distribution, and so must be next to that tool."""
     if leader is None or leader.origin != "on PATH":
-        return Problem(tool.name, f"{tool.beside}, its distribution, is not on PATH", tool.hint)
+        return Problem(tool.name, f"{tool.beside}, which it belongs to, is not on PATH", tool.hint)
     program = Path(os.path.realpath(leader.path)).parent / tool.name
     if not os.access(program, os.X_OK):
         return Problem(tool.name, f"not next to {leader.path}", tool.hint)

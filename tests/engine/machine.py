@@ -152,7 +152,7 @@ class Machine:
         subprocess.run([program, packages, *options], check=True)
         _shell(f"truncate --size {_SIZE} {disk} && mkfs.ext4 -q {disk}")
         scratch = Scratch.copy_of(root)
-        with _mounted(disk, self._directory / "root") as system:
+        with _mounted("-o loop", disk, self._directory / "root") as system:
             subprocess.run(["tar", "xf", archive, "-C", system], check=True)
             archive.unlink()
             for name in (_CERTIFICATES, "etc/resolv.conf"):
@@ -168,7 +168,7 @@ class Machine:
             scratch.remove()
             with ExitStack() as mounts:
                 for name in ("proc", "dev"):
-                    mounts.enter_context(_bound(Path("/", name), system / name))
+                    mounts.enter_context(_mounted("--bind", Path("/", name), system / name))
                 environment = os.environ | {
                     "HOME": "/root",
                     "PATH": os.defpath + ":/usr/sbin:/sbin",
@@ -180,20 +180,11 @@ class Machine:
 
 
 @contextmanager
-def _mounted(disk: Path, place: Path) -> Iterator[Path]:
-    place.mkdir()
-    _shell(f"mount -o loop {disk} {place}")
+def _mounted(option: str, source: Path, place: Path) -> Iterator[Path]:
+    place.mkdir(exist_ok=True)
+    _shell(f"mount {option} {source} {place}")
     try:
         yield place
-    finally:
-        _shell(f"umount {place}")
-
-
-@contextmanager
-def _bound(source: Path, place: Path) -> Iterator[None]:
-    _shell(f"mount --bind {source} {place}")
-    try:
-        yield
     finally:
         _shell(f"umount {place}")
 

@@ -30,7 +30,8 @@ def batches(
 
     A global batch is `batch_size * world_size` samples, assigned in turn; the last one holds
     whatever is left, so a rank may get one sample fewer than another, or none. Unlike torch's
-    DistributedSampler, this never pads, drops or repeats samples. All ranks yield as many batches.
+    DistributedSampler, this never pads, drops or repeats samples. All ranks yield the same number
+    of batches.
     """
     global_size = batch_size * world_size
     for begin in range(start, len(order), global_size):

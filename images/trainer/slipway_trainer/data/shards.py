@@ -68,7 +68,7 @@ def _listed(shard: Path) -> Iterator[tuple[str, str, Place]]:
                     continue
                 if not member.isreg() or member.issparse() or name.startswith(("/", "../")):
                     raise ValueError(
-                        f"{shard} contains {member.name}, which is a link or outside the archive: "
+                        f"{shard} contains {member.name}, which is not a regular file inside it: "
                         "write it with `tar --dereference --hard-dereference -C FOLDER`, without "
                         "links, a leading `/` or `..`"
                     )

@@ -88,7 +88,7 @@ def test_a_part_is_taken_only_beside_a_whole_that_is_on_path(program: Program) -
     assert isinstance(found, Entry)
     assert (found.path, found.version) == (str(beside), "3.250.0")
     built = Entry.from_file(pulumi, "3.250.0", "built from its Go module", "")
-    assert why(part, pulumi=built) == "pulumi, its distribution, is not on PATH"
+    assert why(part, pulumi=built) == "pulumi, which it belongs to, is not on PATH"
     beside.unlink()
     assert why(part, pulumi=on_path) == f"not next to {pulumi}"
 

@@ -6,7 +6,7 @@ after another job must not be skipped, so the outputs in this module do not crea
 
 import asyncio
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from typing import Any, NoReturn
 
@@ -73,18 +73,21 @@ def if_any(output: Output[Any]) -> Output[Any]:
     return Output.from_input(output.future())
 
 
-def required(resource: CustomResource, otherwise: str) -> Output[list[pulumi.Resource]]:
-    """Return the `depends_on` for a component that can't work without `resource`.
+def required(resources: Sequence[CustomResource]) -> Output[Sequence[pulumi.Resource]]:
+    """Return `resources` as the `depends_on` for a cluster's provider.
 
-    If `resource` was skipped, the engine would end the update with an error that does not name
-    the cause. Instead, the program exits with the message `otherwise`, after the original error.
+    If one of them failed or was skipped, the program exits, after the original error. The engine would skip the provider, and with that it may panic: it has no
+    process for the dry run if the provider's inputs did not change
+    (https://github.com/pulumi/pulumi/blob/v3.274.1/pkg/resource/deploy/step.go#L228).
     """
 
-    async def checked() -> list[pulumi.Resource]:
-        # In a preview, a new resource has no ID yet, and nothing fails.
-        if not pulumi.runtime.is_dry_run() and not await resource.id.future():
-            end(otherwise)
-        return []
+    async def checked() -> Sequence[pulumi.Resource]:
+        outputs = (each for one in resources for each in vars(one).values())
+        known = [await each.is_known() for each in outputs if isinstance(each, Output)]
+        # In a preview, new resources have unknown outputs, and nothing fails.
+        if not pulumi.runtime.is_dry_run() and not all(known):
+            end("nothing was changed in the cluster, because it is not ready")
+        return resources
 
     return Output.from_input(checked())
 

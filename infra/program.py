@@ -8,7 +8,7 @@ import pulumi
 from clusters import support
 from clusters.kinds import CLUSTERS
 from clusters.operator.training_operator import TrainingOperator
-from core.declare import declare_all, required
+from core.declare import declare_all
 from images.resource import TrainerImages
 from infra import kept, runs, settings
 from infra.cost import estimates
@@ -38,9 +38,8 @@ def declare(configured: StackSettings) -> dict[str, pulumi.Input[Any]]:
     support.announce(kind.kubernetes(configured.cluster.options))
     cluster = kind.provision(configured.cluster.options)
     provider = cluster.provider
-    ready = required(provider, "nothing was created in the cluster, because it is not ready")
-    on_cluster = pulumi.ResourceOptions(providers=[provider], depends_on=ready)
-    own = declare_all(cluster.objects, pulumi.ResourceOptions(provider=provider, depends_on=ready))
+    on_cluster = pulumi.ResourceOptions(providers=[provider])
+    own = declare_all(cluster.objects, pulumi.ResourceOptions(provider=provider))
 
     images = TrainerImages(cluster.image_target, configured.torch)
     namespace = job_namespace(cluster, on_cluster, may_exec=configured.exec)

@@ -13,6 +13,7 @@ from pulumi_azure_native import Provider, authorization, resources
 from clusters.azure.settings import AzureSettings, Login
 from clusters.cluster import Cluster
 from core import tokens
+from core.declare import required
 from core.process import CommandFailed, run
 from images.resource import helper_images
 
@@ -121,7 +122,7 @@ def connected(  # noqa: PLR0913  # access, prerequisites and properties
         kubeconfig=text,
         # Stays the same if the cluster's kubeconfig changes.
         cluster_identifier=f"{azure.subscription}/resourceGroups/{azure.group_name}/{identifier}",
-        opts=pulumi.ResourceOptions(depends_on=[access, *images]),
+        opts=pulumi.ResourceOptions(depends_on=required([access, *images])),
     )
     return Cluster(provider=provider, kubeconfig=text, image_target=target, images=helpers, **facts)
 

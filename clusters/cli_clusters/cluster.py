@@ -11,6 +11,7 @@ from pydantic.dataclasses import dataclass
 
 from clusters.cluster import Cluster
 from core import manifests
+from core.declare import required
 from core.fields import CONFIG, Directory
 from images.resource import helper_images
 
@@ -107,7 +108,7 @@ def declare(kind: str, token: str, inputs: Mapping[str, Any], target: Mapping[st
         cluster_identifier=created.clusterId,
         # A former cluster's contents were deleted with it.
         delete_unreachable=True,
-        opts=pulumi.ResourceOptions(depends_on=resources),
+        opts=pulumi.ResourceOptions(depends_on=required([created, *resources])),
     )
     return Cluster(
         kind=kind, provider=provider, kubeconfig=kubeconfig, image_target=way_in, images=images

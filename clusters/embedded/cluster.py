@@ -18,6 +18,7 @@ from clusters.embedded.host import COREDNS_REQUESTS, KEPT_FREE, SYSTEM_RESERVED,
 from clusters.embedded.layout import Layout
 from clusters.nodes import Capacity, of_machine
 from core import manifests, tokens
+from core.declare import required
 from core.fields import CONFIG
 
 _INTERFACES = Path("/sys/class/net")
@@ -76,6 +77,7 @@ def provision(settings: EmbeddedSettings) -> Cluster:
         # Without this, any change to the kubeconfig would look like another cluster, and everything
         # in the cluster would be replaced.
         cluster_identifier=Layout(directory).node,
+        opts=pulumi.ResourceOptions(depends_on=required([embedded])),
     )
     return Cluster(
         kind="embedded",

@@ -20,6 +20,7 @@ from clusters.kubeconfig.look import look
 from clusters.kubeconfig.settings import KubeconfigSettings
 from clusters.nodes import GpuPool
 from clusters.operator import NAMESPACE as OPERATOR_NAMESPACE
+from core.declare import required
 from core.manifests import stack
 from images.resource import helper_images
 
@@ -52,7 +53,7 @@ def provision(settings: KubeconfigSettings) -> Cluster:
             kubeconfig=kubeconfig,
             # Only the server's address: new credentials do not mean a different cluster.
             cluster_identifier=choice.server,
-            opts=pulumi.ResourceOptions(depends_on=needs),
+            opts=pulumi.ResourceOptions(depends_on=required(needs)),
         ),
         kubeconfig=kubeconfig,
         image_target=target,

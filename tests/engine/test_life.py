@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from core import toolchain
 from tests import readme
 from tests.engine.footprint import Footprint
 from tests.engine.procfs import Process
@@ -130,6 +131,22 @@ def test_the_commands_by_hand_work(live_stack: LiveStack) -> None:
     finished = live_stack.run(f"set -e\nexport PULUMI_SKIP_CONFIRMATIONS=true\n{by_hand}")
     assert_nothing_changed(finished.text)
     assert live_stack.uids() == before
+
+
+def test_a_cluster_that_cannot_be_repaired_gives_its_own_reason(
+    live_stack: LiveStack, tmp_path: Path
+) -> None:
+    """The engine does not go on to what depends on it, and panic."""
+    tools = json.loads(toolchain.record().read_text())
+    del tools["tools"]["runc"]
+    (tmp_path / "slipway").mkdir()
+    (tmp_path / "slipway/toolchain.json").write_text(json.dumps(tools))
+    update = f"XDG_CACHE_HOME={tmp_path} pulumi up --yes --skip-preview --stack dev"
+    failed = live_stack.attempt(f'eval "$(make -s env)"; {update}')
+    assert failed.code != 0
+    assert "runc: not among the tools" in failed.text[failed.text.index("Diagnostics:") :]
+    assert "panic" not in failed.text
+    assert_nothing_changed(live_stack.up().text)
 
 
 @pytest.mark.long

@@ -72,7 +72,9 @@ def test_a_user_who_is_not_root_previews_with_a_kubeconfig(machine: Machine) -> 
         'eval "$(make -s env)" && pulumi stack output kubeconfig --show-secrets --stack dev '
         f"> /home/{USER}/config && chown {USER}: /home/{USER}/config"
     )
-    _configure(machine, USER, {"kind": "kubeconfig", "path": f"/home/{USER}/config"}, mine=_MINE)
+    images = dict.fromkeys(("trainer", "trainingOperator", "tcpWait"), "registry.example/image:1")
+    cluster = {"kind": "kubeconfig", "path": f"/home/{USER}/config", "images": images}
+    _configure(machine, USER, cluster, mine=_MINE)
     assert "mine" in machine.run("make preview", USER)
 
 

@@ -49,7 +49,7 @@ def test_a_cluster_that_cannot_be_created_gives_its_own_reason(idle_stack: LiveS
         first, last = re.findall(r"^ +error: (.*)$", told, re.MULTILINE)
         assert {first, last} == {
             "kind's cluster slipway-kind requires:",
-            "nothing was created in the cluster, because it is not ready",
+            "nothing was changed in the cluster, because it is not ready",
         }, failed
         assert "docker" in told
     finally:

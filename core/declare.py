@@ -73,19 +73,20 @@ def if_any(output: Output[Any]) -> Output[Any]:
     return Output.from_input(output.future())
 
 
-def required(resources: Sequence[CustomResource]) -> Output[Sequence[pulumi.Resource]]:
+def required(resources: Sequence[pulumi.Resource]) -> Output[Sequence[pulumi.Resource]]:
     """Return `resources` as the `depends_on` for a cluster's provider.
 
-    If one of them failed or was skipped, the program exits, after the original error. The engine would skip the provider, and with that it may panic: it has no
-    process for the dry run if the provider's inputs did not change
+    If one of them failed or was skipped, the program exits, after the original error. The engine
+    would skip the provider, and may panic: it has no process for a dry run of a provider whose
+    inputs did not change
     (https://github.com/pulumi/pulumi/blob/v3.274.1/pkg/resource/deploy/step.go#L228).
     """
 
     async def checked() -> Sequence[pulumi.Resource]:
-        outputs = (each for one in resources for each in vars(one).values())
+        outputs = [each for one in resources for each in vars(one).values()]
         known = [await each.is_known() for each in outputs if isinstance(each, Output)]
         # In a preview, new resources have unknown outputs, and nothing fails.
-        if not pulumi.runtime.is_dry_run() and not all(known):
+        if not (pulumi.runtime.is_dry_run() or all(known)):
             end("nothing was changed in the cluster, because it is not ready")
         return resources
 

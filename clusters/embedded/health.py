@@ -57,13 +57,16 @@ def schema_problem(api: client.ApiClient) -> str | None:
     """Return why the API server does not send its schema, or None if it does.
 
     Building it takes 20 s on a slow machine, and pulumi-kubernetes waits 32 s for all its requests.
+    The API server itself gives up after 60 s.
     """
-    return _unanswered(api, kube.Request("GET", "/openapi/v2", accept=_SCHEMA))
+    return _unanswered(api, kube.Request("GET", "/openapi/v2", accept=_SCHEMA), (5.0, 60.0))
 
 
-def _unanswered(api: client.ApiClient, request: kube.Request) -> str | None:
+def _unanswered(
+    api: client.ApiClient, request: kube.Request, limit: kube.Limit = API_LIMIT
+) -> str | None:
     def check() -> None:
-        kube.send(api, request, limit=API_LIMIT).read()
+        kube.send(api, request, limit=limit).read()
 
     return attempt(check)
 

@@ -167,8 +167,8 @@ def never_fits(pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> st
     selector = (pod["spec"].get("nodeSelector") or {}).items()
     own = [node for node in nodes if selector <= (node["metadata"].get("labels") or {}).items()]
     most = _merged(max, (_amounts(node["status"].get("allocatable")) for node in own))
-    # A resource that no node has may still appear, such as GPUs once the device plugin starts.
-    lacking = {key: most[key] for key in sorted(needed) if needed[key] > most.get(key, needed[key])}
+    # What no node has, or has none of, may still appear: GPUs, once the device plugin starts.
+    lacking = {key: most[key] for key in sorted(needed) if needed[key] > most.get(key, 0) > 0}
     if not lacking:
         return None
     return f"it requests {_listed(needed)}, but no node has more than {_listed(lacking)} for pods"

@@ -245,6 +245,7 @@ TWO = asking("1500m")
 TWO["spec"]["containers"] *= 2
 WITH_GPU = asking("1")
 WITH_GPU["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] = "1"
+NO_GPU = having() | {"status": {"allocatable": {"cpu": "2", "nvidia.com/gpu": "0"}}}
 SELECTING = asking("1", nodeSelector={"pool": "gpu"})
 INIT = asking("1", initContainers=asking("8")["spec"]["containers"])
 
@@ -260,8 +261,9 @@ INIT = asking("1", initContainers=asking("8")["spec"]["containers"])
         # Only nodes with the labels that it wants count; a label can be put on a node.
         (SELECTING, [having(), having("500m", pool="gpu")], "1 cores, *"),
         (SELECTING, [having()], None),
-        # A GPU may still be reported.
+        # A GPU may still be reported; while the device plugin starts again, there are 0.
         (WITH_GPU, [having()], None),
+        (WITH_GPU, [NO_GPU], None),
     ],
 )
 def test_more_than_any_node_has_never_fits(

@@ -23,6 +23,7 @@ from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState
 
 _EVENTS_SECONDS, _NODES_SECONDS = 2.0, 5.0
+_GROWTH_SECONDS = 60.0  # the most that an autoscaler takes to respond to a pod, by its FAQ
 _REFUSED = ("is forbidden", "denied the request", "is invalid")
 
 Amounts = dict[str, Decimal]
@@ -100,13 +101,12 @@ class Obstacles:
                 self.warn(f"the cluster's autoscaler is not adding a node: {setback}")
             return
         nodes = self.api.nodes(_NODES_SECONDS)
-        reasons = ((each, never_fits(each.pod, nodes)) for each in waiting)
-        lacks = [
-            f"{replica} does not fit on any node: {why}"
-            for replica, why in reasons
-            if why is not None
-        ]
-        self.run.shortage = lacks[0] if lacks else None
+        # A cloud may have an autoscaler that tells of nothing but the pods, and only later.
+        is_of_a_cloud = any(node.get("spec", {}).get("providerID") for node in nodes)
+        until = time.monotonic() - (_GROWTH_SECONDS if is_of_a_cloud else 0)
+        late = (each for each in waiting if self._unplaced[each.uid] <= until)
+        lacks = [(each, why) for each in late if (why := never_fits(each.pod, nodes)) is not None]
+        self.run.shortage = "{} does not fit on any node: {}".format(*lacks[0]) if lacks else None
 
     def _lasting(self, events: Iterable[Object], seconds: float) -> Iterator[Object]:
         """Yield `events`, but scheduling failures only of pods without a node for `seconds`."""

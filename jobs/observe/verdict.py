@@ -94,7 +94,8 @@ def _succeeded(run: RunState, message: str, elapsed: float, declared: TrainingJo
     if elastic:
         # Replicas that were replaced at the end have no work left.
         is_running = any(replica.running for replica in replicas)
-        return None if is_running and may_straggle else End("Succeeded", message)
+        is_over = not is_running or not may_straggle
+        return End("Succeeded", message) if is_over else _timed_out(run, elapsed, declared)
     ends = {number: replica.ended for number, replica in run.replicas.items()}
     missing = [number for number in range(run.topology.replicas) if ends.get(number) is None]
     has_failed = bool(run.held) or any(each and each.code for each in ends.values())
@@ -205,12 +206,16 @@ def _abandoned(run: RunState, elapsed: float) -> End | None:
     return End("Failed", reason, _SEE_OPERATOR)
 
 
+def _timed_out(run: RunState, elapsed: float, declared: TrainingJob) -> End | None:
+    reason = f"unfinished after {declared.timeout} s; {run.status}"
+    is_over = elapsed - resumed(run.job) > declared.timeout
+    return End("TimedOut", reason, _RAISE_TIMEOUT) if is_over else None
+
+
 def _overdue(run: RunState, elapsed: float, declared: TrainingJob) -> End | None:
-    since = resumed(run.job)
-    if elapsed - since > declared.timeout:
-        reason = f"unfinished after {declared.timeout} s; {run.status}"
-        return End("TimedOut", reason, _RAISE_TIMEOUT)
-    if elapsed - max(run.refused_until, since) <= declared.start_timeout or run.all_started:
+    if (end := _timed_out(run, elapsed, declared)) is not None or run.all_started:
+        return end
+    if elapsed - max(run.refused_until, resumed(run.job)) <= declared.start_timeout:
         return None
     waiting = {each.unschedulable for each in run.replicas.values() if each.unschedulable}
     reason = f"not all ranks started within {declared.start_timeout} s; {run.status}"

@@ -340,6 +340,8 @@ def test_an_elastic_job_succeeds_once_all_its_ranks_have_ended() -> None:
     finished = [worker(1, state=ended(0)), worker(2, state=ended(0))]
     tracked = elastic(worker(0, state=RUNNING), *finished, condition="Succeeded")
     assert goes_on(tracked, 100)
+    prints(tracked, 0, 0, "epoch 9")
+    assert_ends(tracked, [600, 601], "TimedOut: unfinished after 600 s*")
     tracked.see_pods([worker(0, state=ended(137))])
     assert_ends(tracked, [101], "Succeeded: *")
 

@@ -16,7 +16,8 @@ from core.manifests import read
 STATUS = "cluster-autoscaler-status"
 """The ConfigMap that contains the autoscaler's status, and to which its events refer."""
 NAMESPACE = "kube-system"
-_MADE, _NOT_MADE = "TriggeredScaleUp", "NotTriggerScaleUp"
+# Whether a node is being added, by an event's reason; Karpenter's is Nominated.
+_COMING = {"TriggeredScaleUp": True, "Nominated": True, "NotTriggerScaleUp": False}
 _FAILED = frozenset({"FailedToScaleUpGroup", "ScaleUpTimedOut"})
 _FACTS = read(Path(__file__).with_name("cloud_reports.yaml"))
 
@@ -36,12 +37,12 @@ class Growth:
 
 def growth(events: Iterable[Mapping[str, Any]]) -> Growth | None:
     """Return the autoscaler's latest decision in the events for a job's pods, or None."""
-    about = [event for event in events if event.get("reason") in {_MADE, _NOT_MADE}]
+    about = [event for event in events if event.get("reason") in _COMING]
     latest = max(about, key=_when, default=None)
     if latest is None:
         return None
     message = str(latest.get("message", ""))
-    return Growth(latest["reason"] == _MADE, message.partition(": ")[2] or message)
+    return Growth(_COMING[latest["reason"]], message.partition(": ")[2] or message)
 
 
 def setbacks(status: str | None, events: Iterable[Mapping[str, Any]] = ()) -> list[str]:

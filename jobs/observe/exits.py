@@ -75,7 +75,8 @@ class Exit:
         """True if the program failed because it lost a peer, judging by its report or output."""
         if (origin := self.report.get("from")) is not None:
             return bool(origin == "peer")
-        frames = FRAME.findall(self._raised.get("traceback", ""))
+        # The kubelet keeps 2 KiB, which may lack the header that begins a traceback.
+        frames = FRAME.findall(self._raised.get("traceback") or self._text)
         # A tracker or a database may also refuse a connection.
         is_torchs = not frames or "/torch/" in frames[-1][0]
         return is_torchs and _PEER_LOST.search(self._text) is not None

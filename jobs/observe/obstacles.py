@@ -23,6 +23,7 @@ from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState
 
 _EVENTS_SECONDS, _NODES_SECONDS = 2.0, 5.0
+_GROWTH_SECONDS = 60.0  # the most that an autoscaler takes to respond to a pod, by its FAQ
 _REFUSED = ("is forbidden", "denied the request", "is invalid")
 
 Amounts = dict[str, Decimal]
@@ -100,13 +101,12 @@ class Obstacles:
                 self.warn(f"the cluster's autoscaler is not adding a node: {setback}")
             return
         nodes = self.api.nodes(_NODES_SECONDS)
-        reasons = ((each, never_fits(each.pod, nodes)) for each in waiting)
-        lacks = [
-            f"{replica} does not fit on any node: {why}"
-            for replica, why in reasons
-            if why is not None
-        ]
-        self.run.shortage = lacks[0] if lacks else None
+        # A cloud may have an autoscaler that tells of nothing but the pods, and only later.
+        is_of_a_cloud = any(node.get("spec", {}).get("providerID") for node in nodes)
+        until = time.monotonic() - (_GROWTH_SECONDS if is_of_a_cloud else 0)
+        late = (each for each in waiting if self._unplaced[each.uid] <= until)
+        lacks = [(each, why) for each in late if (why := never_fits(each.pod, nodes)) is not None]
+        self.run.shortage = "{} does not fit on any node: {}".format(*lacks[0]) if lacks else None
 
     def _lasting(self, events: Iterable[Object], seconds: float) -> Iterator[Object]:
         """Yield `events`, but scheduling failures only of pods without a node for `seconds`."""
@@ -167,8 +167,8 @@ def never_fits(pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> st
     selector = (pod["spec"].get("nodeSelector") or {}).items()
     own = [node for node in nodes if selector <= (node["metadata"].get("labels") or {}).items()]
     most = _merged(max, (_amounts(node["status"].get("allocatable")) for node in own))
-    # A resource that no node has may still appear, such as GPUs once the device plugin starts.
-    lacking = {key: most[key] for key in sorted(needed) if needed[key] > most.get(key, needed[key])}
+    # What no node has, or has none of, may still appear: GPUs, once the device plugin starts.
+    lacking = {key: most[key] for key in sorted(needed) if needed[key] > most.get(key, 0) > 0}
     if not lacking:
         return None
     return f"it requests {_listed(needed)}, but no node has more than {_listed(lacking)} for pods"

@@ -9,6 +9,7 @@ from typing import Any
 from core.fitting import fitting
 from jobs.api.lines import moment
 from jobs.model import pytorchjob
+from jobs.model.job import TrainingJob
 from jobs.model.pytorchjob import Topology, run_of
 from jobs.observe.exits import SIGNS, Exit
 from jobs.observe.log_ends import LogEnds
@@ -154,16 +155,17 @@ def _left(run: RunState) -> dict[str, dict[str, Any]] | None:
 
 def details(
     end: End,
-    run: RunState,
     logs: LogEnds,
     events: Iterable[Mapping[str, Any]],
+    declared: TrainingJob,
     again: str = "run `make up` again",
 ) -> FailureDetails:
     """Return the details about a run that did not succeed, with its logs and events.
 
     `again` is the last step in the advice.
     """
-    disruption, cause, silent = run.cured_by_a_retry, run.cause, logs.silent()
+    run, silent = logs.run, logs.silent()
+    disruption, cause = run.cured_by_a_retry, run.cause
     evicted = None if cause is None else cause.replica.evicted
     held = "".join(f"inspect its pod with {way}, " for way in run.held.values())
     is_news = disruption is not None and (evicted is None or evicted not in disruption)
@@ -175,7 +177,7 @@ def details(
         previous_log=logs.before()[-_LOG_LINES:] or None,
         log=logs.relevant()[-_LOG_LINES:],
         events=warnings(events)[-10:],
-        advice=f"{held}{_advice(end, run, silent)}, then {again}",
+        advice=f"{held}{_advice(end, run, silent, declared)}, then {again}",
     )
 
 
@@ -215,32 +217,28 @@ def _culprit(run: RunState, silent: Sequence[Replica]) -> dict[str, Any]:
     return {**shown, "rank": failed.rank, "memory_limit": limit}
 
 
-def _advice(end: End, run: RunState, silent: Sequence[Replica]) -> str:
-    cause, failed, advice = run.cause, run.cause or run.failed_init, end.advice
+def _advice(end: End, run: RunState, silent: Sequence[Replica], declared: TrainingJob) -> str:
+    failed, advice = run.cause or run.failed_init, end.advice
     if run.cured_by_a_retry is not None:
         advice = "set `retries: 2`, so that the job is resubmitted automatically"
+        if declared.retries > 0:
+            is_on = declared.retry_on is None or "lostNode" in declared.retry_on
+            advice = "raise the job's `retries`" if is_on else "add `lostNode` to its `retryOn`"
     elif silent:
         limit = "timeout" if run.stalled is None else "stall"
         raised = f", or raise the job's `{limit}`" if end.state == "TimedOut" else ""
         advice = f"find out why that rank did not take part{raised}"
-    elif failed is not None and failed.exit.out_of_memory:
-        advice = "raise the job's `memory`, or use smaller batches"
-    elif cause is None:
-        pass
-    elif cause.replica.evicted is not None:
+    elif failed is not None and failed.replica.evicted is not None:
         advice = "use less of the resource that its node ran out of, or request more of it"
-    elif cause.exit.reason == "StartError":
-        advice = "check that the image contains the job's `command`"
-    elif cause.exit.code == 0:
-        advice = (
-            "have every rank take the same number of steps and end with a barrier, and don't "
-            "suppress errors"
-        )
-    else:
-        error, message = cause.exit.exception or cause.exit.error, cause.exit.message
+    elif failed is not None:
+        error, message = failed.exit.exception or failed.exit.error, failed.exit.message
         # If the exception is known, other output counts only if another exception caused it.
         is_read = error is None or _CHAIN.search(message) is not None
-        texts = (error or "", f"{cause.exit}\n{message}" if is_read else "")
+        texts = (str(failed.exit), error or "", message if is_read else "")
         signs = product(texts, SIGNS["remedies"].items())
         advice = next((what for text, (sign, what) in signs if re.search(sign, text)), advice)
-    return advice
+    # As in `jobs.model.program.share`.
+    own = declared.master if failed is not None and failed.replica.number == 0 else None
+    limits = (own or declared).limits
+    key = "memory" if limits is None or limits.memory is None else "limits.memory"
+    return advice.replace("{memory}", key if own is None else f"master.{key}")

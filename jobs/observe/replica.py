@@ -11,6 +11,7 @@ from jobs.api.lines import moment
 from jobs.model.names import CONTAINER, GPU, INPUTS_CONTAINER
 from jobs.model.pytorchjob import Topology, is_replica, replica_number, run_of
 from jobs.observe.exits import SIGNS, Exit, short_id
+from jobs.result import End
 
 
 @dataclass
@@ -74,15 +75,16 @@ class Replica:
         return f"{self.ranks} ({self.name})"
 
     @property
-    def blocked(self) -> list[str]:
-        """The reasons why the pod's containers, including init containers, can't start."""
-        reasons = []
+    def blocked(self) -> list[End]:
+        """An outcome for each container in the pod, or init container, that can't start."""
+        ends = []
         for status in self._statuses:
             waiting = status.get("state", {}).get("waiting", {})
             if (reason := waiting.get("reason", "")) in SIGNS["cannotStart"]:
                 image = f"image {status['image']}: " if "mage" in reason else ""
-                reasons.append(f"{image}{reason}: {waiting.get('message', '')}".rstrip(": "))
-        return reasons
+                told = f"{self}: {image}{reason}: {waiting.get('message', '')}".rstrip(": ")
+                ends.append(End("CannotStart", told, SIGNS["cannotStart"][reason]))
+        return ends
 
     @property
     def crash_loop(self) -> str | None:

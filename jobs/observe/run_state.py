@@ -286,11 +286,10 @@ class RunState:
     @property
     def refused_pulls(self) -> list[Replica]:
         """The replicas waiting only for a registry that refuses pulls but may still allow them."""
-        policy = self.pulls
-        if policy is None:
+        if (policy := self.pulls) is None:
             return []
-        blocked = [each for each in self.replicas.values() if each.blocked]
-        return [each for each in blocked if all(map(policy.may_be_admitted, each.blocked))]
+        blocked = ((each, [end.reason for end in each.blocked]) for each in self.replicas.values())
+        return [each for each, why in blocked if why and all(map(policy.may_be_admitted, why))]
 
     @property
     def all_started(self) -> bool:

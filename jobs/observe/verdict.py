@@ -7,6 +7,7 @@ from itertools import takewhile
 from jobs.model.job import TrainingJob
 from jobs.model.pytorchjob import DEADLINE, is_suspended, message_of, resumed
 from jobs.observe import gpus
+from jobs.observe.exits import SIGNS
 from jobs.observe.failures import Failure, Origin
 from jobs.observe.run_state import RunState, counted
 from jobs.plan import TrainingCost
@@ -34,7 +35,7 @@ _ASK_LESS = "request less `cpu` or `memory`, or fewer `workers`, or raise `start
 _MOST_NAMED = 8
 _SEE_OPERATOR = "check why the operator is not running: `kubectl get pods,events --all-namespaces`"
 _SEE_REFUSAL = "fix what the message points out, in the job or in the cluster"
-_SEE_IMAGE = "check that the job's `image` exists and that the nodes are allowed to pull it"
+_IN_VAIN = re.compile(SIGNS["startsInVain"], re.IGNORECASE)
 
 
 def end_of(
@@ -94,7 +95,8 @@ def _succeeded(run: RunState, message: str, elapsed: float, declared: TrainingJo
     if elastic:
         # Replicas that were replaced at the end have no work left.
         is_running = any(replica.running for replica in replicas)
-        return None if is_running and may_straggle else End("Succeeded", message)
+        is_over = not is_running or not may_straggle
+        return End("Succeeded", message) if is_over else _timed_out(run, elapsed, declared)
     ends = {number: replica.ended for number, replica in run.replicas.items()}
     missing = [number for number in range(run.topology.replicas) if ends.get(number) is None]
     has_failed = bool(run.held) or any(each and each.code for each in ends.values())
@@ -155,11 +157,14 @@ def _early_error(failed: Failure) -> str | None:
 
 
 def _never_starts(run: RunState, elapsed: float, declared: TrainingJob) -> End | None:
-    is_patient = _waits_for_a_pull(run, elapsed)
+    waits = run.refused_pulls if _waits_for_a_pull(run, elapsed) else []
+    blocked = [end for each in run.replicas.values() if each not in waits for end in each.blocked]
+    # The kubelet retries, and shows the last failure until a retry, even a long one, has succeeded.
+    is_late = run.lasted("a blocked start", elapsed, holds=bool(blocked)) > declared.start_timeout
+    if final := [end for end in blocked if is_late or _IN_VAIN.search(end.reason)]:
+        return final[0]
     used = sum(replica.restarts for replica in run.replicas.values())
     for replica in run.replicas.values():
-        if replica.blocked and not (is_patient and replica in run.refused_pulls):
-            return End("CannotStart", f"{replica}: {replica.blocked[0]}", _SEE_IMAGE)
         # A user's program may report no steps, so it gets all restarts that its job allows.
         is_used_up = not replica.started or used >= declared.max_restarts
         if replica.crash_loop is not None and is_used_up and not run.progress.has_stepped:
@@ -205,18 +210,24 @@ def _abandoned(run: RunState, elapsed: float) -> End | None:
     return End("Failed", reason, _SEE_OPERATOR)
 
 
+def _timed_out(run: RunState, elapsed: float, declared: TrainingJob) -> End | None:
+    reason = f"unfinished after {declared.timeout} s; {run.status}"
+    is_over = elapsed - resumed(run.job) > declared.timeout
+    return End("TimedOut", reason, _RAISE_TIMEOUT) if is_over else None
+
+
 def _overdue(run: RunState, elapsed: float, declared: TrainingJob) -> End | None:
-    since = resumed(run.job)
-    if elapsed - since > declared.timeout:
-        reason = f"unfinished after {declared.timeout} s; {run.status}"
-        return End("TimedOut", reason, _RAISE_TIMEOUT)
-    if elapsed - max(run.refused_until, since) <= declared.start_timeout or run.all_started:
+    if (end := _timed_out(run, elapsed, declared)) is not None or run.all_started:
+        return end
+    if elapsed - max(run.refused_until, resumed(run.job)) <= declared.start_timeout:
         return None
     waiting = {each.unschedulable for each in run.replicas.values() if each.unschedulable}
+    blocked = [end for each in run.replicas.values() for end in each.blocked]
+    end = blocked[0] if blocked else End("CannotStart", "", _ASK_LESS)
     reason = f"not all ranks started within {declared.start_timeout} s; {run.status}"
-    growth = [] if run.growth is None else [str(run.growth)]
-    reasons = [reason, *growth, *run.setbacks, *sorted(waiting)]
-    return End("CannotStart", "; ".join(reasons), _ASK_LESS)
+    growth = "" if run.growth is None else str(run.growth)
+    reasons = (reason, growth, *run.setbacks, *sorted(waiting), end.reason)
+    return End("CannotStart", "; ".join(filter(None, reasons)), end.advice)
 
 
 def _stalled(run: RunState, elapsed: float, declared: TrainingJob) -> End | None:

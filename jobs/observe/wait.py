@@ -194,7 +194,7 @@ class Wait:
             silent = self._logs.silent()
             if end.state == "TimedOut" and len(silent) == 1:
                 end = replace(end, reason=f"{end.reason}; the others waited for {silent[0]}")
-            failure = details(end, self._run, self._logs, events)
+            failure = details(end, self._logs, events, self.declared)
         elif text := outlasting(self._run):
             self._warn_once(text)
         for text in self._run.progress.warnings:

@@ -157,7 +157,7 @@ class LocalRun:
         state, logs, failure = self._state, LogEnds(self._state, self.kept), None
         if end.state != "Succeeded":
             again = f"run it again (its packages here come from {self.python})"
-            failure = details(end, state, logs, (), again)
+            failure = details(end, logs, (), self.job, again)
             if not is_stuck(state, end):  # stack traces of stopped ranks are irrelevant
                 failure = replace(failure, stacks=None)
         outcome = result(end, state, now(), failure, logs.summary)

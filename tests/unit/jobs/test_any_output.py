@@ -32,7 +32,7 @@ from scripts.cli.runs.logs import Printer, print_runs
 from scripts.cli.runs.report import page
 from tests.unit.anything import LINES, NUMBERS, VALUES, text
 from tests.unit.archived_run import line, made, rank_log, remembered
-from tests.unit.jobs_objects import ended, job, pod, summary
+from tests.unit.jobs_objects import declared, ended, job, pod, summary
 from tests.unit.scripts.cli.runs import made_page
 from tests.unit.scripts.cli.runs.made_page import RUN, SUCCEEDED
 
@@ -77,7 +77,7 @@ def ended_with(message: str, code: int = 0) -> RunResult:
     run.see_pods([pod(0, state=ended(code, message, container="containerd://c"))])
     logs = LogEnds(run, Run(Path("/nowhere")))
     end = End("Succeeded" if code == 0 else "Failed", "")
-    failure = None if code == 0 else details(end, run, logs, ())
+    failure = None if code == 0 else details(end, logs, (), declared())
     return result(end, run, "2026-01-01T01:00:00Z", failure)
 
 

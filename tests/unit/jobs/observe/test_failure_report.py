@@ -7,15 +7,17 @@ from typing import Any
 
 import pytest
 
+from jobs.model.job import TrainingJob
+from jobs.model.parts import Limits, Master
 from jobs.observe import outcome
 from jobs.observe.log_ends import LogEnds
 from jobs.observe.run_state import RunState
 from jobs.records.archive import Run
 from jobs.result import End, FailureDetails, RunResult, explain
-from tests.unit.jobs_objects import clock, ended, job, pod, runs, warning
+from tests.unit.jobs_objects import clock, declared, ended, job, pod, runs, warning
 from tests.unit.not_none import not_none
 
-_LATER = clock(5, 1)
+DECLARED, _LATER = declared(), clock(5, 1)
 
 
 def seen(*pods: dict[str, Any]) -> RunState:
@@ -42,15 +44,19 @@ class Printed(LogEnds):
         return [*self.log_before]
 
 
-def told(run: RunState, end: End | None = None, **logs: Sequence[str]) -> FailureDetails:
+def told(
+    run: RunState, end: End | None = None, of: TrainingJob = DECLARED, **logs: Sequence[str]
+) -> FailureDetails:
     end = End("Failed", str(run.failure)) if end is None else end
     events = [warning("Back-off restarting")]
-    return outcome.details(end, run, Printed(run, Run(Path("/nowhere")), **logs), events)
+    return outcome.details(end, Printed(run, Run(Path("/nowhere")), **logs), events, of)
 
 
-def story(run: RunState, end: End | None = None, **logs: Sequence[str]) -> str:
+def story(
+    run: RunState, end: End | None = None, of: TrainingJob = DECLARED, **logs: Sequence[str]
+) -> str:
     end = End("Failed", str(run.failure)) if end is None else end
-    details = told(run, end, **logs)
+    details = told(run, end, of, **logs)
     return explain("mine", RunResult(state=end.state, reason=end.reason, failure=details))
 
 
@@ -91,20 +97,29 @@ def test_the_files_of_rank_0_are_kept_where_its_peer_broke() -> None:
 NOPE = 'exec: "nope": executable file not found'
 TAKEN = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": clock(59)}
 TAKEN["reason"] = "EvictionByEvictionAPI"
+KILLED, LOST = ended(137, reason="OOMKilled"), seen(pod(1, state=ended(143), conditions=[TAKEN]))
+OWN, LARGER = Master(memory="4Gi"), Limits(memory="4Gi")
 
 
 @pytest.mark.parametrize(
-    ("run", "words"),
+    ("run", "of", "words"),
     [
-        (failed(ended(137, reason="OOMKilled")), ["memory limit: 1Gi", "raise the job's `memory`"]),
-        (seen(pod(1, init=ended(137, reason="OOMKilled"))), ["raise the job's `memory`"]),
-        (failed(ended(128, NOPE, reason="StartError")), [NOPE, "`command`"]),
-        (seen(pod(1, state=ended(143), conditions=[TAKEN])), ["was evicted", "`retries: 2`"]),
+        (failed(KILLED), {}, ["memory limit: 1Gi", "raise the job's `memory`"]),
+        (seen(pod(1, init=KILLED)), {}, ["raise the job's `memory`"]),
+        (failed(KILLED), {"limits": LARGER}, ["raise the job's `limits.memory`"]),
+        (failed(KILLED), {"master": OWN}, ["raise the job's `memory`"]),
+        (seen(pod(0, state=KILLED)), {"master": OWN}, ["raise the job's `master.memory`"]),
+        (seen(pod(0, state=KILLED)), {"master": Master(limits=LARGER)}, ["`master.limits.memory`"]),
+        (failed(ended(128, NOPE, reason="StartError")), {}, [NOPE, "`command`"]),
+        (LOST, {}, ["was evicted", "`retries: 2`"]),
+        (LOST, {"retries": 3}, ["raise the job's `retries`"]),
+        (LOST, {"retries": 3, "retry_on": ("ownFailure",)}, ["add `lostNode` to its `retryOn`"]),
     ],
-    ids=["memory", "an init container's memory", "no such command", "a disruption"],
 )
-def test_a_known_cause_is_named_with_what_to_do(run: RunState, words: list[str]) -> None:
-    text = story(run)
+def test_a_known_cause_is_named_with_what_to_do(
+    run: RunState, of: dict[str, Any], words: list[str]
+) -> None:
+    text = story(run, of=declared(**of))
     assert [each for each in words if each not in text] == []
 
 

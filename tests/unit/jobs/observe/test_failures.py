@@ -46,6 +46,9 @@ _TORCHS = _FRAME.format("/usr/lib/python3/dist-packages/torch/distributed/distri
         (f"{_THREADS}{_REFUSED}{_FRAME.format('/opt/x.py')}ValueError: label 11\n", Origin.OWN),
         (f"{_THREADS}{_REFUSED}", Origin.OWN),
         (f"{_TORCHS}{RESET}\n", Origin.PEER),
+        # The kubelet keeps only the end of a long traceback.
+        (_FRAME.format("/lib/urllib3/util.py").split("\n", 1)[1] + _REFUSED, Origin.OWN),
+        (_TORCHS.split("\n", 1)[1] + RESET, Origin.PEER),
         (f"{_TORCHS}torch.distributed.DistBackendError: NCCL\nncclRemoteError: it\n", Origin.PEER),
         ({"error": "terminated by SIGABRT", "traceback": f"terminate: {RESET}"}, Origin.PEER),
     ],

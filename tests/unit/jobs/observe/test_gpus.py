@@ -77,7 +77,7 @@ def test_one_idle_gpu_ends_the_run_with_rank_pod_and_waste(run: RunState) -> Non
         "rank 1 (mine-worker-0). That wasted 0.17 GPU hours"
     )
     assert [each.number for each in run.hanging] == [1], "of the other one no stack is needed"
-    found = details(end, run, LogEnds(run, Run(Path("/nowhere"))), events=[])
+    found = details(end, LogEnds(run, Run(Path("/nowhere"))), [], DECLARED)
     assert (found.rank, found.pod) == (1, "mine-worker-0")
     assert "minGpuUtilization" in str(found.advice)
 

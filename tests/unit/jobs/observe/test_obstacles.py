@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -67,9 +68,10 @@ def test_what_never_fits_today_is_waited_for_while_a_node_is_being_made(tracked:
         see_events(tracked, events)
         assert tracked.status == "2 ranks: 2 waiting for a node"
         assert not_none(end_of(tracked, 1, DECLARED)).state == "CannotStart"
-    see_events(tracked, [MADE])
-    assert tracked.status == "2 ranks: 2 waiting for a node that is being added"
-    assert end_of(tracked, 1, DECLARED) is None
+    for made in (MADE, about(1, "Nominated", "Pod should schedule on: nodeclaim/default-x7k2q")):
+        see_events(tracked, [made])
+        assert tracked.status == "2 ranks: 2 waiting for a node that is being added"
+        assert end_of(tracked, 1, DECLARED) is None
 
 
 @pytest.fixture
@@ -118,15 +120,26 @@ def test_a_forbidden_autoscaler_namespace_leaves_the_rest(api: FakeApi, tracked:
     assert end_of(tracked, 1, DECLARED) is None
 
 
-def test_what_no_node_can_fit_ends_the_run(api: FakeApi, tracked: RunState) -> None:
+@pytest.mark.parametrize(("cloud", "ends"), [("", 1000), ("aws:///i-1", 1060)])
+def test_what_no_node_can_fit_ends_the_run(
+    api: FakeApi, tracked: RunState, monkeypatch: pytest.MonkeyPatch, cloud: str, ends: int
+) -> None:
+    """In a cloud an autoscaler whose status is elsewhere, or none, has a minute to respond."""
     large = homeless(0)
     container = {"name": "pytorch", "resources": {"requests": {"cpu": "8"}, "limits": {}}}
     large["spec"] |= {"nodeSelector": {}, "containers": [container]}
     tracked.see_pods([large])
+    node = {"metadata": {"name": "cpu"}, "spec": {"providerID": cloud}}
+    api.says("GET", "/api/v1/nodes", {"items": [node | {"status": {"allocatable": {"cpu": "2"}}}]})
     looked(api, tracked)
     assert end_of(tracked, 1, DECLARED) is None, "the autoscaler may add a larger one"
     api.says("GET", "/api/v1/namespaces/kube-system/configmaps", {"items": []})
-    looked(api, tracked)
+    watched = obstacles(api, tracked, lambda _: None)
+    for now in (1000, 1059, 1070):
+        clock = SimpleNamespace(monotonic=lambda now=now: now)
+        monkeypatch.setattr("jobs.observe.obstacles.time", clock)
+        watched.look()
+        assert (end_of(tracked, 1, DECLARED) is None) is (now < ends)
     end = not_none(end_of(tracked, 1, DECLARED))
     assert "it requests 8 cores, but no node has more than 2 cores" in end.reason
 
@@ -245,6 +258,7 @@ TWO = asking("1500m")
 TWO["spec"]["containers"] *= 2
 WITH_GPU = asking("1")
 WITH_GPU["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] = "1"
+NO_GPU = having() | {"status": {"allocatable": {"cpu": "2", "nvidia.com/gpu": "0"}}}
 SELECTING = asking("1", nodeSelector={"pool": "gpu"})
 INIT = asking("1", initContainers=asking("8")["spec"]["containers"])
 
@@ -260,8 +274,9 @@ INIT = asking("1", initContainers=asking("8")["spec"]["containers"])
         # Only nodes with the labels that it wants count; a label can be put on a node.
         (SELECTING, [having(), having("500m", pool="gpu")], "1 cores, *"),
         (SELECTING, [having()], None),
-        # A GPU may still be reported.
+        # A GPU may still be reported; while the device plugin starts again, there are 0.
         (WITH_GPU, [having()], None),
+        (WITH_GPU, [NO_GPU], None),
     ],
 )
 def test_more_than_any_node_has_never_fits(

@@ -53,8 +53,8 @@ def fails(rank: int, code: int = 3, message: object = "", **told: Any) -> dict[s
     return pod(rank, state=ended(code, message, **told))
 
 
-def blocked(rank: int, reason: str = "ErrImagePull", message: str = "") -> dict[str, Any]:
-    return pod(rank, state=waiting(reason, message), phase="Pending")
+def blocked(rank: int, why: str = "ErrImagePull", message: str = "not found") -> dict[str, Any]:
+    return pod(rank, state=waiting(why, message), phase="Pending")
 
 
 def refused(rank: int) -> dict[str, Any]:
@@ -113,7 +113,7 @@ LOST = pod(1, state=ended(137), phase="Failed")
 LEAVES = {**LOST, "metadata": {**LOST["metadata"], "deletionTimestamp": "now"}}
 EVICTED = pod(1, state=ended(137), phase="Failed")
 EVICTED["status"] |= {"reason": "Evicted", "message": "The node was low on resource: memory."}
-BLOCKED_INIT = pod(1, init=waiting("ErrImagePull"), state=waiting("PodInitializing"))
+BLOCKED_INIT = pod(1, init=waiting("ErrImagePull", "not found"), state=waiting("PodInitializing"))
 FAILED_INIT = pod(1, init=ended(2), phase="Failed", restart_policy="Never")
 LOOPING = pod(1, state=waiting("CrashLoopBackOff"), last=ended(3), restarts=2)
 FULL = {"type": "PodScheduled", "status": "False", "message": "1 Insufficient memory."}
@@ -122,6 +122,7 @@ NOT_FOUND = (
     'failed to resolve reference "mine.azurecr.io/mine:1": mine.azurecr.io/mine:1: not found'
 )
 NO_NAME = "pull access denied, repository does not exist: insufficient_scope: authorization failed"
+NO_SPEC, NO_SECRET = "CreateContainerConfigError", 'secret "database" not found'
 FIRST, SECOND = fails(1, finished=clock(19)), fails(0, 1, finished=clock(20))
 EARLY = fails(0, 0, finished=clock(50))
 GONE = "RuntimeError: [gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 8000ms for recv"
@@ -173,6 +174,8 @@ LOSSES = [worker(0, state=ended(137, finished=clock(20))), worker(1, state=ended
         # Hub reports as a refusal.
         (seen("Created", refused(0), blocked(1, message=NOT_FOUND)), [1], f"*: {NOT_FOUND}; *"),
         (seen("Created", refused(0), blocked(1, message=NO_NAME)), [1], f"*: {NO_NAME}; *"),
+        (seen("Created", blocked(0, message="EOF")), [59, 61], "*: not all*: EOF; *job's `image`*"),
+        (seen("Created", blocked(1, NO_SPEC, NO_SECRET)), [1], f"*: {NO_SECRET}; *job's `env`*"),
         # A program keeps failing: the reason is as when the operator is the first to say so.
         (seen("Created", LOOPING), [1], f"Failed: {CODE_3}"),
         # Pods are never made or find no node, or a limit is over, the operator's own as well.
@@ -285,6 +288,28 @@ def test_a_login_that_a_new_role_may_still_allow_is_waited_for_and_not_for_ever(
 
 
 @pytest.mark.parametrize(
+    ("reason", "message", "is_final"),
+    [
+        ("ErrImagePull", "dial tcp [::1]:80: connect: connection refused", True),
+        (NO_SPEC, "couldn't find key password in Secret slipway-jobs/database", True),
+        ("ErrImagePull", "toomanyrequests: You have reached your unauthenticated limit", False),
+        ("ImagePullBackOff", 'Back-off pulling image "example.org/mine:1"', False),
+        (NO_SPEC, "failed to sync secret cache: timed out waiting for the condition", False),
+    ],
+)
+def test_a_start_that_the_kubelet_retries_is_waited_for_unless_no_retry_cures_it(
+    reason: str, message: str, *, is_final: bool
+) -> None:
+    run = seen("Created", runs(0), blocked(1, reason, message))
+    assert goes_on(run, 1, 59) is not is_final
+    run.see_pods([runs(1)])
+    assert goes_on(run, 90, 300)
+    run.see_pods([blocked(1, reason, message)])
+    assert goes_on(run, 400, 459) is not is_final
+    assert_ends(run, [470], f"CannotStart: rank 1*{reason}*")
+
+
+@pytest.mark.parametrize(
     "after", [pod(0, init=ended(0), state=waiting("ErrImagePull")), runs(0)], ids=["init", "runs"]
 )
 def test_an_init_container_that_failed_is_known_until_it_is_got_over(after: dict[str, Any]) -> None:
@@ -340,6 +365,8 @@ def test_an_elastic_job_succeeds_once_all_its_ranks_have_ended() -> None:
     finished = [worker(1, state=ended(0)), worker(2, state=ended(0))]
     tracked = elastic(worker(0, state=RUNNING), *finished, condition="Succeeded")
     assert goes_on(tracked, 100)
+    prints(tracked, 0, 0, "epoch 9")
+    assert_ends(tracked, [600, 601], "TimedOut: unfinished after 600 s*")
     tracked.see_pods([worker(0, state=ended(137))])
     assert_ends(tracked, [101], "Succeeded: *")
 

@@ -76,14 +76,13 @@ def fetch(stack: str, job: str, to: str = "", run: str | None = None) -> int:
             f"{'' if result.succeeded else other}"
         )
     directory = Path(to or f"outputs/{job}/{run_id}")
-    _require_place(directory)
+    room = _require_place(directory)
     echo(f"Copying the files from {job}'s run {run_id} in {url}.")
     try:
         kubeconfig = str(state.kubeconfig)
         # Both images contain slipway_trainer.
         pod = kept.reader_pod(declared, state.trainer or declared.inputs["image"])
         # An unnamed file on the target disk, which needs space for the files anyway.
-        room = next(each for each in directory.absolute().parents if each.is_dir())
         with TemporaryFile(dir=room) as fetched:
             with kept.running_pod(kube.connect(kubeconfig), pod):
                 kept.run_in_pod(kubeconfig, pod, [*_SEND, url], fetched)
@@ -104,13 +103,14 @@ def fetch(stack: str, job: str, to: str = "", run: str | None = None) -> int:
     return 0
 
 
-def _require_place(directory: Path) -> None:
-    """Raise `CommandError` if files can't be written to a directory, which need not exist yet."""
+def _require_place(directory: Path) -> Path:
+    """Return the directory, or the one to create it in; raise if nothing can be written there."""
     ancestor = next(each for each in (directory, *directory.absolute().parents) if each.exists())
     if not ancestor.is_dir():
         raise CommandError(f"{ancestor} is a file, so nothing can be copied into it. {_ELSEWHERE}")
     if not os.access(ancestor, os.W_OK | os.X_OK):
         raise CommandError(f"{ancestor} is not writable. {_ELSEWHERE}")
+    return ancestor
 
 
 def find(stack: str, state: StackState, job: str) -> tuple[JobState, RunResult]:

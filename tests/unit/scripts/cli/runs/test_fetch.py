@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -165,12 +165,12 @@ def test_the_last_run_that_succeeded_is_the_one_that_was_judged_so(
 
 @pytest.fixture
 def reader(monkeypatch: pytest.MonkeyPatch) -> Reader:
-    """Return what lets the pod's command fail, and returns the commands that it is given."""
+    """Return what lets the pod's command fail, and returns each command after its folder."""
     asked: list[list[str]] = []
 
     def fail(error: Exception) -> list[list[str]]:
-        def output(_kubeconfig: str, _pod: object, command: list[str], _to: object) -> None:
-            asked.append(command)
+        def output(_kubeconfig: str, _pod: object, command: list[str], to: IO[bytes]) -> None:
+            asked.append([str(Path(f"/proc/self/fd/{to.fileno()}").readlink().parent), *command])
             raise error
 
         monkeypatch.setattr(kube, "connect", lambda _: None)
@@ -203,10 +203,14 @@ def test_a_failing_command_shows_its_end(tmp_path: Path, monkeypatch: pytest.Mon
 def test_files_that_do_not_arrive_are_a_sentence_with_the_next_step(
     error: Exception, message: str, reader: Reader, known: Known, tmp_path: Path
 ) -> None:
+    """They arrive in the folder itself if it exists: the one above it may be read-only or full."""
     known(job({"artifacts": LISTED}))
-    reader(error)
-    with pytest.raises(CommandError, match=message):
-        fetch.fetch("dev", "mine", f"{tmp_path}/mine/new")
+    asked = reader(error)
+    for _ in range(2):
+        with pytest.raises(CommandError, match=message):
+            fetch.fetch("dev", "mine", f"{tmp_path}/mine/new")
+        (tmp_path / "mine/new").mkdir(parents=True, exist_ok=True)
+    assert [place for place, *_ in asked] == [str(tmp_path), f"{tmp_path}/mine/new"]
 
 
 def left(name: str, place: str = VOLUME_URL, size: int = 1_000_000) -> dict[str, Any]:

@@ -132,8 +132,11 @@ def link(venv: Path, name: str = ".venv") -> None:
     # Whether it exists can't be asked of a link into a directory that this user may not read.
     if not place.is_symlink() and place.exists():
         sys.exit(f"{place} exists but is not a symbolic link. Move it away, then try again.")
-    place.unlink(missing_ok=True)
-    place.symlink_to(venv)
+    try:
+        place.unlink(missing_ok=True)
+        place.symlink_to(venv)
+    except OSError as error:
+        sys.exit(f"{error}. Let this user write to {CHECKOUT}, then try again.")
 
 
 def ready(*, tests: bool = False) -> Path:

@@ -55,6 +55,9 @@ def test_the_link_is_made_moved_and_left_and_replaces_no_directory(
     (tmp_path / ".venv-test").mkdir()
     with pytest.raises(SystemExit, match="Move it away"):
         bootstrap.link(tmp_path / "one", ".venv-test")
+    monkeypatch.setattr(bootstrap, "CHECKOUT", tmp_path / "gone")
+    with pytest.raises(SystemExit, match=r"No such file.*Let this user write to .*/gone"):
+        bootstrap.link(tmp_path / "one")
 
 
 def test_a_second_set_up_says_that_it_waits_and_goes_on_when_the_first_has_ended(

@@ -123,6 +123,11 @@ def test_an_extra_is_installed_once_by_hash_and_tried_again_after_a_failure(
     assert "--require-hashes" in command
     assert "--only-binary=:all:" in command
     assert command.endswith(f"--requirement {CHECKOUT}/requirements-azure.lock")
+    # As an environment, it is made again where its Python was removed.
+    (place / "bin").mkdir()
+    (place / "bin/python").symlink_to(tmp_path / "removed")
+    bootstrap.add_extra(bootstrap.AZURE, tmp_path / "venv")
+    assert len(asked.read_text().splitlines()) == 3
 
 
 @pytest.mark.parametrize("extra", [bootstrap.AZURE, bootstrap.REPORT])

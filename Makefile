@@ -37,8 +37,8 @@ ENVIRONMENT := eval "$$($(SLIPWAY) env)" &&
 
 # If set, every start would recompile the program.
 unexport PYTHONDONTWRITEBYTECODE
-# These may select another Python. While tests count Pulumi's starts, they set PYTHONPATH.
-unexport PYTHONHOME PYTHONSAFEPATH $(if $(CLI_CALLS),,PYTHONPATH)
+# These may select another Python or folder. While tests count Pulumi's starts, they set PYTHONPATH.
+unexport PYTHONHOME PYTHONSAFEPATH SLIPWAY_PROJECT $(if $(CLI_CALLS),,PYTHONPATH)
 # Files are UTF-8, whatever the locale.
 export PYTHONUTF8 := 1
 

@@ -33,13 +33,17 @@ def private_directory(path: Path) -> None:
 
 
 def unwritable(error: OSError) -> str | None:
-    """Return a message if `error` means that Slipway can't write to a disk, or else None."""
-    if error.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOTDIR}:
-        return None
+    """Return a message if `error` means that this user can't use a file or disk, or else None."""
+    is_refused = error.errno in {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR}
+    if not (is_refused and error.filename) and error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+        return None  # any other refusal names a file
+    place, ours = Path(str(error.filename or state_dir())), (state_dir(), cache_dir())
+    if not any(place.is_relative_to(each) or each.is_relative_to(place) for each in ours):
+        return f"{place}: {error.strerror}. Free up space, or let this user read and write it."
     return (
-        f"{error.filename or state_dir()}: {error.strerror}. Slipway keeps its state in "
-        f"{state_dir()}, and files that it can recreate in {cache_dir()}: free up space, or set "
-        "XDG_STATE_HOME and XDG_CACHE_HOME to directories that you can write to."
+        f"{place}: {error.strerror}. Slipway keeps its state in {state_dir()}, and files that it "
+        f"can recreate in {cache_dir()}: free up space, or set XDG_STATE_HOME and XDG_CACHE_HOME "
+        "to directories that you can write to."
     )
 
 

@@ -9,7 +9,7 @@ _COMMAND = re.compile(
     r"|report|compare|import|smoke|kubeconfig|env)\b((?: [A-Z]+=[^\s`<]*[^\s`<.,;:)])*)"
 )
 _PAGE = re.compile(r"\bdocs/[\w-]+\.md")
-_HINT = re.compile(r"\b(?:JOB=NAME|TO=…|RUN=succeeded)")
+_HINT = re.compile(r"\b(?:JOB=NAME|TO=(?:…|DIRECTORY)|RUN=succeeded)")
 _ARGUMENTS = ("JOB", "FILE")
 """`make` variables that become positional arguments rather than options."""
 
@@ -29,4 +29,4 @@ def translated(text: str) -> str:
 def _options(words: str) -> str:
     pairs = (word.partition("=") for word in words.split())
     options = (f"--{name.lower()} " * (name not in _ARGUMENTS) + value for name, _, value in pairs)
-    return "".join(f" {option}" for option in options)
+    return "".join(f" {option}" for option in options).replace("--wait 0", "--detach")

@@ -117,7 +117,8 @@ def applied(inherited: Mapping[str, str]) -> dict[str, str]:
 
 def shell(inherited: Mapping[str, str]) -> str:
     """Return the changes to the environment as lines that a POSIX shell can evaluate."""
-    lines = [f"unset {name}" for name in _unset(inherited)]
+    # The shell may have evaluated another folder's lines, with its SLIPWAY_PROJECT.
+    lines = [f"unset {name}" for name in ("SLIPWAY_PROJECT", *_unset(inherited))]
     lines += [f"export {name}={shlex.quote(value)}" for name, value in exports(inherited).items()]
     return "\n".join(lines)
 

@@ -21,6 +21,7 @@ slipway(prog_name="slipway")
 def main() -> None:
     """Run a command for the current folder; if that is a checkout, use the checkout's code."""
     tree = folder = Path.cwd()
+    os.environ.pop("SLIPWAY_PROJECT", None)  # the shell may have evaluated another folder's `env`
     if not (tree / "scripts/cli/calls.py").is_file():
         tree = Path(__file__).resolve().parent.parent
         os.environ["SLIPWAY_PROJECT"] = str(folder)

@@ -23,7 +23,7 @@ from jobs.records import archive
 from scripts.cli import backend, project
 from scripts.cli.config import check, cluster_of, own, template
 from scripts.cli.recovery import orphans, recover, repair_files
-from scripts.cli.runs import fetch, kept
+from scripts.cli.runs import fetch
 from scripts.cli.state import read_state
 from scripts.cli.terminal import CommandError, echo
 
@@ -61,12 +61,12 @@ def down(stack: str, keep: str = "") -> int:
 
 def _keep_files(stack: str, keep: str) -> None:
     """Copy the jobs' files to the directory `keep`, if set, and print what `down` removes."""
-    jobs, what = kept.lost_with(stack, read_state(stack), backend.exported(stack))
-    for job in jobs if keep else ():
+    runs, what = fetch.lost_with(stack, read_state(stack), backend.exported(stack))
+    for job, run in runs if keep else ():
         # `fetch` raises `CommandError` unless it copied all files, so that nothing is destroyed.
-        fetch.fetch(stack, job, str(Path(keep, job)))
+        fetch.fetch(stack, job, str(Path(keep, job, run)), run)
     if what:
-        copy = f" `make down KEEP=DIRECTORY STACK={stack}` first copies the files." if jobs else ""
+        copy = f" `make down KEEP=DIRECTORY STACK={stack}` first copies the files." if runs else ""
         echo(f"Removed with the stack: {what}.{'' if keep else copy}")
 
 

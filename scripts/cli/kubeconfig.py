@@ -28,15 +28,15 @@ def merge(stack: str) -> int:
         # files that the user's entries refer to.
         command = (str(toolchain.path("kubectl")), "config", "view", "--raw")
         try:
+            before = yaml.safe_load(process.run(*command))  # the context may be in another file
             merged = process.run(*command, variables={"KUBECONFIG": f"{added}{os.pathsep}{file}"})
         except process.CommandFailed as error:
             raise CommandError(f"kubectl can't merge into {file}: {error}") from error
-    document = yaml.safe_load(merged)
-    current = str(document.get("current-context"))
-    if current not in {each["name"] for each in document["contexts"]}:
+    current = str(before.get("current-context"))
+    if current not in {each["name"] for each in before["contexts"] or ()}:
         # Without a current context, kubectl tries localhost:8080, where nothing is listening.
-        current = document["current-context"] = name
-        merged = yaml.safe_dump(document, sort_keys=False)
+        current, document = name, yaml.safe_load(merged)
+        merged = yaml.safe_dump({**document, "current-context": name}, sort_keys=False)
     place = file.resolve()  # keep a symbolic link
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     files.write(place, merged, mode=0o600)

@@ -75,7 +75,10 @@ def recover(cli: backend.Cli) -> None:
         # `pulumi cancel` would also remove a new lock held by another command.
         file.unlink(missing_ok=True)
         file.with_name(f"{file.name}.attrs").unlink(missing_ok=True)
-    end_orphans(project.directory())  # a killed preview leaves no lock
+    # A killed preview leaves no lock, but its language host could run for 5 more minutes.
+    for pid in orphans(project.directory()):
+        with suppress(ProcessLookupError):  # it has exited
+            os.kill(pid, signal.SIGTERM)
     pending = backend.rows(backend.exported(cli.stack), "pending_operations")
     if pending:
         begun = (f"{each['type']} {backend.name_of(each['resource'])}" for each in pending)
@@ -160,15 +163,6 @@ def _is_complete(file: Path) -> bool:
     with suppress(FileNotFoundError):
         return raised(partial(json.loads, file.read_bytes()), ValueError) is None
     return True
-
-
-def end_orphans(checkout: Path) -> list[int]:
-    """Stop orphaned language hosts, which could run for 5 more minutes, and return their PIDs."""
-    pids = orphans(checkout)
-    for pid in pids:
-        with suppress(ProcessLookupError):  # it has exited
-            os.kill(pid, signal.SIGTERM)
-    return pids
 
 
 def orphans(checkout: Path) -> list[int]:

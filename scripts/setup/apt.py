@@ -48,7 +48,8 @@ def install(packages: Sequence[str], steps: Steps) -> str | None:
         with services_stay_down(POLICY):
             for title, command, estimate, limit in (
                 ("Reading the package lists", ("update",), "10 s, 50 MB", 300.0),
-                ("Installing the packages", install, "30 s, 250 MB", 900.0),
+                # A killed dpkg would leave packages half-installed, and fail from then on.
+                ("Installing the packages", install, "30 s, 250 MB", float("inf")),
             ):
                 log, line = f"apt-{command[0]}", (*_APT, *command)
                 steps.run(title, line, log=log, estimate=estimate, limit=limit, variables=quiet)

@@ -95,19 +95,24 @@ def add_extra(extra: str, venv: Path) -> Path:
 
 def _ensure(place: Path, title: str, estimate: str, fill: "Callable[[Path], None]") -> Path:
     """Create a directory by calling `fill`, unless it is complete, and return it."""
-    complete = place / ".complete"
-    if complete.exists():
+    if _is_complete(place):
         return place
     with exclusive(cache_dir() / "python.lock"):
-        if not complete.exists():
+        if not _is_complete(place):
             print(f"{title} {place} (about {estimate})", file=sys.stderr, flush=True)
             started = time.monotonic()
             # A killed run may have left it incomplete.
             shutil.rmtree(place, ignore_errors=True)
             fill(place)
-            complete.touch()
+            (place / ".complete").touch()
             print(f"  done in {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
     return place
+
+
+def _is_complete(place: Path) -> bool:
+    """Return whether a directory is filled and, if it has a Python, the system's still exists."""
+    python = place / "bin" / "python"
+    return (place / ".complete").exists() and (python.exists() or not python.is_symlink())
 
 
 def site_packages(venv: Path) -> Path:
@@ -132,14 +137,17 @@ def link(venv: Path, name: str = ".venv") -> None:
     # Whether it exists can't be asked of a link into a directory that this user may not read.
     if not place.is_symlink() and place.exists():
         sys.exit(f"{place} exists but is not a symbolic link. Move it away, then try again.")
-    place.unlink(missing_ok=True)
-    place.symlink_to(venv)
+    try:
+        place.unlink(missing_ok=True)
+        place.symlink_to(venv)
+    except OSError as error:
+        sys.exit(f"{error}. Let this user write to {CHECKOUT}, then try again.")
 
 
 def ready(*, tests: bool = False) -> Path:
     """Create and return the runtime's or the tests' environment, or exit with an error message."""
     # If the environment is complete, this Python can be used.
-    missing = None if (venv_dir() / ".complete").exists() else problem()
+    missing = None if _is_complete(venv_dir()) else problem()
     if missing is not None:
         sys.exit(missing)
     try:

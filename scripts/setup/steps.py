@@ -57,7 +57,8 @@ class Steps:
         """Run a command for at most `limit` seconds, writing its output to the file `log`.log.
 
         Prints `title` and `estimate`, the time and disk space that the command takes. Raises
-        `StepFailed` if the command can't start, fails, exceeds its limit or is stopped.
+        `StepFailed` if the command can't start, fails, exceeds its limit or is stopped. With an
+        infinite limit, a command that has started is not stopped.
         """
         file = cache_dir() / "logs" / f"{log}.log"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -66,7 +67,7 @@ class Steps:
 
         def tick(seconds: float) -> None:
             nonlocal shown
-            if self.ended.is_set():
+            if self.ended.is_set() and (seconds == 0 or limit < float("inf")):
                 raise StepFailed(f"{title}: stopped, because setup was stopped")
             if seconds - shown >= _HEARTBEAT and not self.console.is_terminal:
                 shown = seconds

@@ -133,8 +133,8 @@ def test_errors_name_the_installed_command(installed: Installed, folder: Path) -
 
 def test_in_a_checkout_it_is_the_checkouts_own(installed: Installed, root: Path) -> None:
     """Its project stays `slipway`: `make up` and `slipway up` are about the same stack."""
-    exports = installed.succeed(root, "env").splitlines()
-    assert not [line for line in exports if "SLIPWAY_PROJECT" in line]
+    exports = installed.run(root, "env", SLIPWAY_PROJECT="/elsewhere").stdout.splitlines()
+    assert [line for line in exports if "SLIPWAY_PROJECT" in line] == ["unset SLIPWAY_PROJECT"]
     assert any(line.startswith(f"export PATH={root}/scripts/bin:") for line in exports)
 
 

@@ -9,7 +9,7 @@ import yaml
 
 from core.paths import cache_dir
 from scripts.cli import kubeconfig
-from scripts.cli.kubeconfig import explanation, merge, own
+from scripts.cli.kubeconfig import merge
 from scripts.cli.state import StackState
 from scripts.cli.terminal import CommandError
 
@@ -90,13 +90,17 @@ def test_where_kubectl_has_no_context_that_works_the_new_one_is_it(
     assert yaml.safe_load(file.read_text())["current-context"] == "slipway-kind"
 
 
-def test_the_first_file_of_kubeconfig_is_the_users(
-    file: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("given", ["", "mine"])
+def test_the_first_file_of_kubeconfig_is_the_users_and_a_context_of_another_stays_the_current_one(
+    file: Path, given: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = file.with_name("other")
+    other.write_text(f"current-context: {given}")
     monkeypatch.setenv("KUBECONFIG", f"{other}:{file}")
-    assert own() == other
-    assert str(other) in explanation("slipway-kind", other, "")
+    merge("kind")
+    assert parts(other, "contexts").keys() == {"slipway-kind"}
+    assert yaml.safe_load(other.read_text())["current-context"] == given
+    assert "; the current context is still mine; " in capsys.readouterr().out
 
 
 def test_without_a_cluster_or_with_a_file_that_kubectl_cannot_read_nothing_changes(

@@ -14,11 +14,14 @@ from tempfile import TemporaryFile
 from typing import IO, Any, cast
 
 from kubernetes.config import ConfigException
+from rich.filesize import decimal
 
-from core import kube
+from core import kube, tokens
+from jobs.observe.run_state import counted
 from jobs.records import archive
 from jobs.records.history import History
 from jobs.result import RunResult
+from scripts.cli.backend import rows
 from scripts.cli.config import require_job
 from scripts.cli.runs import kept
 from scripts.cli.state import JobState, StackState, read_state
@@ -30,6 +33,7 @@ _LISTS = re.compile(rf"(replica-[^/]*/)?{re.escape(LIST)}")
 _SEND = ("python3", "-m", "slipway_trainer.tar")
 _SUCCEEDED, _ELSEWHERE = "succeeded", "Choose another directory: TO=DIRECTORY."
 Files = Mapping[str, Mapping[str, Any]]  # as in a result, by path
+Runs = Sequence[tuple[str, str]]  # a job, and "succeeded" or, for its last run, ""
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class Received:
 
 
 def fetch(stack: str, job: str, to: str = "", run: str | None = None) -> int:
-    """Copy the files of a job's last run to a directory and verify them; return 0.
+    """Copy the files of a job's last run to a directory and verify them; return 1 if it has none.
 
     The directory `to` defaults to outputs/<job>/<run id>, so that nothing is overwritten. If `run`
     is "succeeded", the last successful run is used. Raises `CommandError` if copying fails.
@@ -76,20 +80,22 @@ def fetch(stack: str, job: str, to: str = "", run: str | None = None) -> int:
             f"{'' if result.succeeded else other}"
         )
     directory = Path(to or f"outputs/{job}/{run_id}")
-    _require_place(directory)
+    room = _require_place(directory)
     echo(f"Copying the files from {job}'s run {run_id} in {url}.")
     try:
         kubeconfig = str(state.kubeconfig)
         # Both images contain slipway_trainer.
         pod = kept.reader_pod(declared, state.trainer or declared.inputs["image"])
         # An unnamed file on the target disk, which needs space for the files anyway.
-        room = next(each for each in directory.absolute().parents if each.is_dir())
         with TemporaryFile(dir=room) as fetched:
             with kept.running_pod(kube.connect(kubeconfig), pod):
                 kept.run_in_pod(kubeconfig, pod, [*_SEND, url], fetched)
             fetched.seek(0)
             received = receive(fetched, directory, expected)
     except (kept.FetchError, tarfile.ReadError, ConfigException) as error:
+        if not expected and "there are no files" in str(error):  # as `slipway_trainer.tar` says
+            echo(f"The run {run_id} of {job} has kept no files (docs/files.md).")
+            return 1
         raise CommandError(
             f"The files of {job} were not copied: {error}. Run `make up STACK={stack}` to repair "
             "the cluster and its images, then run this command again; if the files are lost, "
@@ -104,13 +110,14 @@ def fetch(stack: str, job: str, to: str = "", run: str | None = None) -> int:
     return 0
 
 
-def _require_place(directory: Path) -> None:
-    """Raise `CommandError` if files can't be written to a directory, which need not exist yet."""
+def _require_place(directory: Path) -> Path:
+    """Return the directory, or the one to create it in; raise if nothing can be written there."""
     ancestor = next(each for each in (directory, *directory.absolute().parents) if each.exists())
     if not ancestor.is_dir():
         raise CommandError(f"{ancestor} is a file, so nothing can be copied into it. {_ELSEWHERE}")
     if not os.access(ancestor, os.W_OK | os.X_OK):
         raise CommandError(f"{ancestor} is not writable. {_ELSEWHERE}")
+    return ancestor
 
 
 def find(stack: str, state: StackState, job: str) -> tuple[JobState, RunResult]:
@@ -136,6 +143,22 @@ def folder_of(job: JobState, result: RunResult) -> str | None:
     if place is None or not may_be_there or result.run_id is None:
         return None
     return f"{place.rstrip('/')}/{result.run_id}"
+
+
+def lost_with(stack: str, state: StackState, export: Mapping[str, Any]) -> tuple[Runs, str]:
+    """Return the runs that may lose files with a stack, and a summary of all that is lost."""
+    sizes = dict[tuple[str, str], int]()  # 0 if unknown
+    for name, job in {**kept.former_jobs(stack, state), **state.jobs}.items():
+        if (result := job.result) is not None and job.kept is not None:
+            if (folder_of(job, result) or "").startswith(job.kept):
+                sizes[name, ""] = sum(each.get("bytes", 0) for each in result.files.values())
+            if result.last_succeeded is not None:
+                sizes[name, _SUCCEEDED] = 0
+    size = decimal(sum(sizes.values())) + ("" if all(sizes.values()) else " or more")
+    words = [f"the files of {counted(len(sizes), 'run')}, {size}"] if sizes else []
+    if any(each["type"] == tokens.TRACKING_READY for each in rows(export, "resources")):
+        words.append("MLflow's runs")
+    return [*sizes], "; ".join(words)
 
 
 def _report(result: Received, directory: Path, job: str, stack: str) -> None:

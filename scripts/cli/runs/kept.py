@@ -13,9 +13,8 @@ from typing import IO, Any
 
 from kubernetes.client import ApiClient
 from kubernetes.client.exceptions import ApiException
-from rich.filesize import decimal
 
-from core import kube, tokens
+from core import kube
 from core.context import Silence
 from core.kube import REQUEST_ERRORS, Request
 from core.manifests import read, troubles
@@ -29,7 +28,6 @@ from jobs.model.submission import Submission
 from jobs.records import archive
 from jobs.records.archive import Archive
 from jobs.records.history import History
-from scripts.cli.backend import rows
 from scripts.cli.kubeconfig import kubectl
 from scripts.cli.state import JobState, StackState
 
@@ -58,20 +56,6 @@ def former_jobs(stack: str, state: StackState) -> dict[str, JobState]:
             submission = Submission(job=own, image=image, namespace=state.namespace, place=place)
             former[folder.name] = JobState(folder.name, submission.inputs(), ended[-1].run_result)
     return former
-
-
-def lost_with(stack: str, state: StackState, export: Mapping[str, Any]) -> tuple[list[str], str]:
-    """Return the jobs whose files are removed with a stack, and a summary of all that is lost."""
-    sizes = dict[str, int]()
-    for name, job in {**former_jobs(stack, state), **state.jobs}.items():
-        files = () if job.result is None else job.result.files.values()
-        own = [each for each in files if job.kept and str(each["url"]).startswith(job.kept)]
-        sizes |= {name: sum(each.get("bytes", 0) for each in own)} if own else {}
-    whose = "1 job's" if len(sizes) == 1 else f"{len(sizes)} jobs'"
-    words = [f"{whose} files, {decimal(sum(sizes.values()))}"] if sizes else []
-    if any(each["type"] == tokens.TRACKING_READY for each in rows(export, "resources")):
-        words.append("MLflow's runs")
-    return [*sizes], "; ".join(words)
 
 
 def reader_pod(job: JobState, image: str) -> dict[str, Any]:

@@ -102,8 +102,7 @@ def outcomes(
 
 def _left(stack: str, job: str) -> str:
     """Return a note about a run that this machine stopped waiting for, or "" if there is none."""
-    runs = archive.of_job(stack, job).runs()
-    if not runs:
+    if not (runs := archive.of_job(stack, job).runs()):
         return ""
     ends = [each for each in archive.entries(runs[-1].timeline) if each["kind"] == "end"]
     if ends and ends[-1]["about"] == archive.INTERRUPTED:
@@ -197,10 +196,8 @@ def print_results(
         print(json.dumps(jobs[job] if job else {"jobs": jobs, "skipped": dict(skipped)}, indent=2))
     elif job:
         print(as_typed(_document(results[job])))
-        if left := _files(results[job]):
-            print(
-                as_typed(f"\n{left}; `make fetch JOB={job} STACK={stack}` copies and checks them")
-            )
+        if own := _files(results[job]):
+            print(as_typed(f"\n{own}; `make fetch JOB={job} STACK={stack}` copies and checks them"))
         if (result := results[job].result) is not None and result.tracking is not None:
             print(as_typed(f"\nthe run on the tracking server: `make ui JOB={job} STACK={stack}`"))
     else:
@@ -216,8 +213,8 @@ def print_results(
 
 def _print_table(results: Mapping[str, Outcome]) -> None:
     out = console()
-    style = box.SIMPLE_HEAD if out.is_terminal else None
-    table = Table(box=style, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
+    frame = box.SIMPLE_HEAD if out.is_terminal else None
+    table = Table(box=frame, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
     names = dict.fromkeys(name for each in results.values() for name in each.gated)
     shown = [name for name in names if name not in _FIGURES]
     numbers = {*_FIGURES, *shown}
@@ -225,12 +222,10 @@ def _print_table(results: Mapping[str, Outcome]) -> None:
     for name in (*_COLUMNS, *shown):
         table.add_column(name, justify="right" if name in numbers else "left", overflow="fold")
     for outcome in results.values():
-        gated = (outcome.gated.get(name) for name in shown)
-        cells = [
-            *map(as_typed, _cells(outcome)),
-            *("-" if each is None else f"{each:.6g}" for each in gated),
-        ]
-        table.add_row(*cells, style=_style(outcome) if out.is_terminal else None)
+        values = (outcome.gated.get(name) for name in shown)
+        gated = ("-" if each is None else f"{each:.6g}" for each in values)
+        style = _style(outcome) if out.is_terminal else None
+        table.add_row(*map(as_typed, _cells(outcome)), *gated, style=style)
     out.print(table)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from core import files
+from core.paths import state_dir
 
 
 def hold(file: Path, ready: threading.Event, end: threading.Event) -> None:
@@ -81,3 +82,12 @@ def test_a_full_disk_leaves_the_file_as_it_was_and_names_it(
     assert text.startswith(f"{tmp_path}/owner: No space left on device. ")
     assert files.unwritable(TimeoutError("a lock")) is None
     assert files.unwritable(ConnectionRefusedError(errno.ECONNREFUSED, "refused")) is None
+
+
+def test_only_for_its_own_folders_a_message_advises_to_have_them_elsewhere() -> None:
+    own = [state_dir() / "passphrase", state_dir(), state_dir().parent]
+    for name in (*own, Path("/home/me/.kube")):
+        text = str(files.unwritable(OSError(errno.EPERM, "another user's", str(name))))
+        assert text.startswith(f"{name}: another user's. ")
+        assert ("XDG_STATE_HOME" in text) is (name in own)
+    assert files.unwritable(PermissionError(errno.EPERM, "of a process, not a file")) is None

@@ -38,7 +38,7 @@ HOSTILE = [
 ]
 _SPEAKER = """#!{python} -IS
 import json, os, sys
-python = {{name: os.environ[name] for name in os.environ if name.startswith("PYTHON")}}
+python = {{k: v for k, v in os.environ.items() if k.startswith(("PYTHON", "SLIPWAY_"))}}
 with open("calls", "a") as file:
     file.write(json.dumps([sys.argv[1:], python, os.environ.get("SOURCE")]) + "\\n")
 """
@@ -114,7 +114,7 @@ def test_the_source_of_the_tools_arrives_both_ways(checkout: Path) -> None:
     assert not make(checkout, "setup")[1][2]
 
 
-@pytest.mark.parametrize("variable", ["PYTHONPATH", "PYTHONHOME", "PYTHONSAFEPATH"])
-def test_the_shells_own_python_reaches_none_of_ours(checkout: Path, variable: str) -> None:
-    for called in make(checkout, "up", "preview", "down", "env", "smoke", **{variable: "/mine"}):
+@pytest.mark.parametrize("name", ["PYTHONPATH", "PYTHONHOME", "PYTHONSAFEPATH", "SLIPWAY_PROJECT"])
+def test_the_shells_own_python_and_folder_reach_none_of_ours(checkout: Path, name: str) -> None:
+    for called in make(checkout, "up", "preview", "down", "env", "smoke", **{name: "/mine"}):
         assert called[1] == {"PYTHONUTF8": "1"}, called

@@ -146,6 +146,15 @@ def test_down_leaves_what_is_not_the_stacks_own(
     assert set(state_dir().rglob("*")) >= kept
 
 
+def test_down_first_copies_each_runs_files_to_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    places = {"": "there/mine", "succeeded": "there/mine/succeeded"}
+    fetch = Mock(lost_with=lambda *_: ([("mine", run) for run in places], ""))
+    monkeypatch.setattr(down, "fetch", fetch)
+    down._keep_files("dev", "there")
+    copied = [each.args for each in fetch.fetch.call_args_list]
+    assert copied == [("dev", "mine", place, run) for run, place in places.items()]
+
+
 @pytest.mark.parametrize("file", ["slipway/dev.json.gz", "slipway/dev.json.zst"])
 def test_a_state_that_is_not_read_is_not_removed(file: str) -> None:
     hidden = bookkeeping("stacks", file)

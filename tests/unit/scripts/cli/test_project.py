@@ -1,6 +1,7 @@
 """A folder with nothing but stacks' files is a project of its own; a checkout stays `slipway`."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,10 @@ import yaml
 from clusters.kinds import default_name
 from core.paths import CHECKOUT, of_project, project_name
 from jobs.records import archive
+from scripts import installed
 from scripts.cli import project
 from scripts.cli.backend import lock_directory, state_file
-from scripts.environment import exports
+from scripts.environment import exports, shell
 
 
 @pytest.fixture(autouse=True)
@@ -29,12 +31,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_checkout_is_the_project_that_it_has_always_been(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("SLIPWAY_PROJECT", raising=False)
+    """Also for an installed command in a shell that has evaluated another folder's exports."""
+    monkeypatch.setenv("SLIPWAY_PROJECT", "/another/folder")
+    monkeypatch.setattr(sys, "argv", ["slipway", "--help"])
+    monkeypatch.chdir(CHECKOUT)
+    with pytest.raises(SystemExit, match="0"):
+        installed.main()
     assert project_name() == yaml.safe_load((CHECKOUT / "Pulumi.yaml").read_text())["name"]
     assert project.directory() == CHECKOUT
     assert project.arguments() == project.arguments(CHECKOUT) == []
     assert of_project("dev") == default_name("embedded", {}, "dev") == "dev"
     assert "SLIPWAY_PROJECT" not in exports({})
+    assert "unset SLIPWAY_PROJECT" in shell({}).splitlines()
 
 
 def test_pulumis_project_of_a_folder_leads_to_its_files_and_to_this_program(folder: Path) -> None:

@@ -21,7 +21,7 @@ from core.process import CommandFailed
 from scripts.cli import recovery
 from scripts.cli.backend import Cli, bookkeeping, exists, lock_directory, locks, state_file
 from scripts.cli.backend import files as files_of
-from scripts.cli.recovery import end_orphans, recover, repair_files
+from scripts.cli.recovery import orphans, recover, repair_files
 from scripts.cli.terminal import CommandError
 from tests.unit.scripts.cli.kept_state import keep_state, resource
 
@@ -228,8 +228,9 @@ def test_what_a_living_process_uses_stays(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    """A place with programs of the names that count."""
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The project, with programs of the names that count."""
+    monkeypatch.setattr("scripts.cli.project.directory", lambda: tmp_path)
     for name, program in (("pulumi-language-python", "sleep"), ("pulumi", "bash")):
         found = shutil.which(program)
         assert found is not None
@@ -240,7 +241,7 @@ def checkout(tmp_path: Path) -> Path:
 def test_a_language_host_without_its_cli_is_ended_in_this_checkout_alone(checkout: Path) -> None:
     start = partial(subprocess.Popen, [checkout / "pulumi-language-python", "30"])
     with start(cwd="/") as other, start(cwd=checkout) as own:
-        assert end_orphans(checkout) == [own.pid]
+        recover(cli_of())
         assert own.wait(5) == -signal.SIGTERM
         assert other.poll() is None
         other.kill()
@@ -259,8 +260,9 @@ def test_a_language_host_whose_cli_lives_is_left_alone(checkout: Path) -> None:
         while (host / "exe").readlink().name != "pulumi-language-python":
             assert time.monotonic() < deadline
             time.sleep(0.01)
-        assert end_orphans(checkout) == []
+        assert orphans(checkout) == []
         cli.kill()
         cli.wait()
         (host / "exe").readlink()
-        assert end_orphans(checkout) == [int(host.name)]
+        assert orphans(checkout) == [int(host.name)]
+        os.kill(int(host.name), signal.SIGTERM)

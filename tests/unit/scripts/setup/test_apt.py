@@ -57,6 +57,7 @@ def test_packages_are_named_first(policy: Path, monkeypatch: pytest.MonkeyPatch)
         assert policy.exists()
         assert options["variables"]["DEBIAN_FRONTEND"] == "noninteractive"
         ran.append(command)
+        assert (options["limit"] == float("inf")) is (command[4] == "install"), "dpkg ends it"
 
     monkeypatch.setattr(apt, "POLICY", policy)
     monkeypatch.setattr(Steps, "run", record)

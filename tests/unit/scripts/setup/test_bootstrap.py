@@ -55,6 +55,9 @@ def test_the_link_is_made_moved_and_left_and_replaces_no_directory(
     (tmp_path / ".venv-test").mkdir()
     with pytest.raises(SystemExit, match="Move it away"):
         bootstrap.link(tmp_path / "one", ".venv-test")
+    monkeypatch.setattr(bootstrap, "CHECKOUT", tmp_path / "gone")
+    with pytest.raises(SystemExit, match=r"No such file.*Let this user write to .*/gone"):
+        bootstrap.link(tmp_path / "one")
 
 
 def test_a_second_set_up_says_that_it_waits_and_goes_on_when_the_first_has_ended(
@@ -120,6 +123,11 @@ def test_an_extra_is_installed_once_by_hash_and_tried_again_after_a_failure(
     assert "--require-hashes" in command
     assert "--only-binary=:all:" in command
     assert command.endswith(f"--requirement {CHECKOUT}/requirements-azure.lock")
+    # As an environment, it is made again where its Python was removed.
+    (place / "bin").mkdir()
+    (place / "bin/python").symlink_to(tmp_path / "removed")
+    bootstrap.add_extra(bootstrap.AZURE, tmp_path / "venv")
+    assert len(asked.read_text().splitlines()) == 3
 
 
 @pytest.mark.parametrize("extra", [bootstrap.AZURE, bootstrap.REPORT])

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -29,6 +29,7 @@ from tests.unit.shell_program import shell_program
 KEPT = f"{VOLUME_URL}/outputs/mine"
 Known = Callable[..., None]
 Reader = Callable[[Exception], list[list[str]]]
+OWN: dict[str, Any] = {"module": None, "image": "example.org/own:1", "command": ("train",)}
 LISTED = {"artifacts.json": {"url": f"{KEPT}/mine-1/artifacts.json", "sha256": "0", "bytes": 1}}
 
 
@@ -46,11 +47,10 @@ def folder(known: JobState) -> str | None:
 def test_a_runs_folder_is_where_its_list_is_or_may_have_been_left_by_a_custom_image() -> None:
     assert folder(job({"run_id": "mine-1", "artifacts": LISTED})) == f"{KEPT}/mine-1"
     assert folder(job({"state": "Failed", "failure": {"artifacts": LISTED}})) == f"{KEPT}/mine-1"
-    own: dict[str, Any] = {"module": None, "image": "example.org/own:1", "command": ("train",)}
     result = {"run_id": "mine-2"}
-    assert folder(job(result, **own)) == f"{KEPT}/mine-2"
-    assert folder(job(result, **own, outputs="s3://b/f")) == "s3://b/f/mine-2"
-    assert folder(job(result, **own, place=None)) is None
+    assert folder(job(result, **OWN)) == f"{KEPT}/mine-2"
+    assert folder(job(result, **OWN, outputs="s3://b/f")) == "s3://b/f/mine-2"
+    assert folder(job(result, **OWN, place=None)) is None
     assert folder(job(result)) is None, "the trainer's image names all that it kept"
     assert folder(job(result, outputs_every=60)) == f"{KEPT}/mine-2", "but what was lost"
 
@@ -165,12 +165,12 @@ def test_the_last_run_that_succeeded_is_the_one_that_was_judged_so(
 
 @pytest.fixture
 def reader(monkeypatch: pytest.MonkeyPatch) -> Reader:
-    """Return what lets the pod's command fail, and returns the commands that it is given."""
+    """Return what lets the pod's command fail, and returns each command after its folder."""
     asked: list[list[str]] = []
 
     def fail(error: Exception) -> list[list[str]]:
-        def output(_kubeconfig: str, _pod: object, command: list[str], _to: object) -> None:
-            asked.append(command)
+        def output(_kubeconfig: str, _pod: object, command: list[str], to: IO[bytes]) -> None:
+            asked.append([str(Path(f"/proc/self/fd/{to.fileno()}").readlink().parent), *command])
             raise error
 
         monkeypatch.setattr(kube, "connect", lambda _: None)
@@ -203,10 +203,13 @@ def test_a_failing_command_shows_its_end(tmp_path: Path, monkeypatch: pytest.Mon
 def test_files_that_do_not_arrive_are_a_sentence_with_the_next_step(
     error: Exception, message: str, reader: Reader, known: Known, tmp_path: Path
 ) -> None:
+    """They arrive in the folder itself if it exists: the one above it may be read-only or full."""
+    (tmp_path / "mine/new").mkdir(parents=True)
     known(job({"artifacts": LISTED}))
-    reader(error)
+    asked = reader(error)
     with pytest.raises(CommandError, match=message):
         fetch.fetch("dev", "mine", f"{tmp_path}/mine/new")
+    assert asked[0][0] == f"{tmp_path}/mine/new"
 
 
 def left(name: str, place: str = VOLUME_URL, size: int = 1_000_000) -> dict[str, Any]:
@@ -233,14 +236,24 @@ def test_a_job_that_is_gone_is_read_where_its_files_are_by_any_image_of_slipways
 
 
 def test_what_goes_with_a_stack_is_its_jobs_files_and_mlflows_runs() -> None:
-    """Not what a job has left in a store of its own."""
+    """Also what a program may have kept itself or a run before a failure; not what is elsewhere."""
     remembered("old-1", left("old"), job="old")
     jobs = {
         "mine": job(left("mine")),
+        "own": job({"run_id": "own-1"}, **OWN),
+        "broken": job({"state": "Failed", "run_id": "mine-2", "last_succeeded": "mine-1"}),
+        "nothing": FAILED,
         "elsewhere": job(left("mine", "s3://bucket"), outputs="s3://bucket"),
     }
     state = StackState("k", "slipway-jobs", jobs, trainer="trainer:2")
     tracked = {"deployment": {"resources": [{"type": tokens.TRACKING_READY}]}}
-    names, words = kept.lost_with("dev", state, tracked)
-    assert ({*names}, words) == ({"old", "mine"}, "2 jobs' files, 4.0 MB; MLflow's runs")
-    assert kept.lost_with("other", StackState(), {}) == ([], "")
+    runs, words = fetch.lost_with("dev", state, tracked)
+    assert {*runs} == {("old", ""), ("mine", ""), ("own", ""), ("broken", "succeeded")}
+    assert words == "the files of 4 runs, 4.0 MB or more; MLflow's runs"
+    assert fetch.lost_with("other", StackState(), {}) == ([], "")
+
+
+def test_an_empty_run_does_not_end_down(reader: Reader, known: Known, tmp_path: Path) -> None:
+    known(job({"run_id": "mine-2"}, **OWN))
+    reader(kept.FetchError("FileNotFoundError: there are no files under file:///…"))
+    assert fetch.fetch("dev", "mine", str(tmp_path)) == 1

@@ -124,7 +124,7 @@ def test_without_a_list_all_files_arrive_unchecked_and_yours_stay(run: Run, to: 
     with pytest.raises(CommandError, match=r"nothing was written:\n.*model.pt"):
         run.fetch(to, {})
     assert (to / "model.pt").read_text() == "mine"
-    with pytest.raises(FileNotFoundError, match="no files under"):
+    with pytest.raises(FileNotFoundError, match="there are no files under"):
         tar.write(f"file://{run.place}/nothing", io.BytesIO())
 
 

@@ -134,7 +134,18 @@ def test_the_gloo_demo_arrives_equal_at_the_api_server_and_is_printed_on_the_pag
 
 
 _WORDS = st.sampled_from(
-    ["$(RANK)", "$(OTHER)", "$$", "$(", "2026-01-01", "00123", "123e45", "yes", "~", "'\"\n: é😀"]
+    [
+        "$(RANK)",
+        "$(OTHER)",
+        "$$",
+        "$(",
+        "2026-01-01",
+        "00123",
+        "123e45",
+        "yes",
+        "~",
+        "'\"\n: é😀\x85",
+    ]
 )
 """Words that YAML or Kubernetes may read as something else."""
 

@@ -103,7 +103,7 @@ class Cluster:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The stack output `cluster`: kind, the jobs' namespace, and what the stack created."""
+        """In the stack output `cluster`: kind, the jobs' namespace, and what the stack created."""
         return {
             "kind": self.kind,
             "namespace": self.namespace,

@@ -55,7 +55,7 @@ async def construct(request: ConstructRequest) -> ConstructResponse:
 
 
 class _Named:
-    """Prefixes resource names with the component's name, because URNs omit parents' names."""
+    """Prefixes names, and former names, with the component's, because URNs omit parents' names."""
 
     def __init__(self, monitor: Any, name: str) -> None:
         self._monitor = monitor
@@ -63,7 +63,8 @@ class _Named:
 
     def RegisterResource(self, request: Any) -> Any:  # noqa: N802  # the protocol's
         if request.type != tokens.TRAINING:
-            request.name = f"{self._name}-{request.name}"
+            for named in (request, *(each.spec for each in request.aliases if each.spec.name)):
+                named.name = f"{self._name}-{named.name}"
         return self._monitor.RegisterResource(request)
 
     def __getattr__(self, name: str) -> Any:

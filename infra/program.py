@@ -76,7 +76,7 @@ def declare(configured: StackSettings) -> dict[str, pulumi.Input[Any]]:
     trained = train(configured.jobs, configured.scripts, context)
 
     return {
-        "cluster": cluster.facts,
+        "cluster": {**cluster.facts, "exec": configured.exec},
         "jobs": runs.results(trained),
         "notRun": runs.not_run(trained),
         "skipped": dict(configured.skipped),

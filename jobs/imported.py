@@ -21,7 +21,7 @@ from jobs.model.submission import Submission
 
 _TABLES = manifests.read(Path(__file__).with_name("imported.yaml"))
 _OWN_KIND = "kubeflow.org/PyTorchJob"
-_WORLD = re.compile(rf"(?:\s|\0)*--({_TABLES['world']})[=\s\0]+(\"[^\"]*\"|'[^']*'|[^\s\0]+)")
+_WORLD = re.compile(_TABLES["world"], re.VERBOSE)
 _UNSAID = re.compile("|".join(_TABLES["unsaid"]))
 _SHOWN = ("cpu", "memory", "timeout")
 Entry = dict[str, Any]
@@ -210,12 +210,12 @@ def _without_world(leaves: dict[str, Leaf]) -> Iterator[str]:
     """Remove torchrun's options about other ranks from command lines; yield a note about each."""
     for key, leaf in [*leaves.items()]:
         if re.fullmatch(r"Worker .* pytorch (command|args)", key) and isinstance(leaf.value, list):
-            text = "\0".join(map(str, leaf.value))
-            for option, value in _WORLD.findall(text):
+            text = "".join(f"\0{word}" for word in leaf.value)
+            for _, option, value in _WORLD.findall(text):
                 if option.startswith("nproc"):
                     leaves["spec nprocPerNode"] = Leaf(leaf.place, value)
                 yield f"{located('', leaf.place)} --{option} {value}: the training operator sets it"
-            leaves[key] = Leaf(leaf.place, _WORLD.sub("", text).split("\0"))
+            leaves[key] = Leaf(leaf.place, _WORLD.sub("", text).split("\0")[1:])
 
 
 def _note(key: str, leaf: Leaf, refused: str | None) -> str:

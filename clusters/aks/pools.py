@@ -6,13 +6,13 @@ from dataclasses import asdict, replace
 from decimal import Decimal
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass
 
 from clusters.azure.facts import GPUS, bounds, cores, without_gpus
 from clusters.azure.settings import DISTINCT, GpuNodes, Size
 from clusters.nodes import Taint
-from core.fields import CONFIG
+from core.fields import CONFIG, number
 from core.problem import Contradiction, contradiction, quote
 
 _SPOT = Taint("kubernetes.azure.com/scalesetpriority", "spot")
@@ -20,6 +20,7 @@ _SPOT = Taint("kubernetes.azure.com/scalesetpriority", "spot")
 _RESERVED = re.compile(r"(kubernetes\.azure\.com|([^/]+\.)?kubernetes\.io|slipway\.dev)/")
 """Matches reserved label keys: https://learn.microsoft.com/azure/aks/use-labels#reserved-prefixes"""
 _MAX_PRICE = "-1, or a number above 0 with at most 5 decimal places"
+_PRICE = Field(ge=-1, allow_inf_nan=False, description=_MAX_PRICE)
 Zone = Annotated[str, Field(pattern="^[1-3]$", description='a zone of the region: "1", "2" or "3"')]
 Zones = Annotated[tuple[Zone, ...], DISTINCT]
 
@@ -70,7 +71,7 @@ class Spot:
     """
 
     eviction_policy: Literal["Delete", "Deallocate"] = "Delete"
-    max_price: Annotated[float, Field(ge=-1, allow_inf_nan=False, description=_MAX_PRICE)] = -1
+    max_price: Annotated[float, _PRICE, BeforeValidator(number)] = -1
     fallback: Fallback | None = None
 
     @property

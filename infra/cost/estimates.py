@@ -55,16 +55,14 @@ def estimate(pools: Sequence[NodePool], table: PriceTable) -> str:
         lines.append(f"total: {currency} {_range(_money(least), _money(most))} an hour{without}")
     if least:
         amount = f"{'at least ' if unknown else ''}{currency} {least * _HOURS_OF_MONTH:,.0f}"
-        text = f"per month ({_HOURS_OF_MONTH} hours), at the minimum node count: {amount}"
-        lines.append(text)
+        lines.append(f"per month ({_HOURS_OF_MONTH} hours), at the minimum node count: {amount}")
     if unknown:
         lines.append(
             f"no estimate for {unknown}; to use a table with your own prices, run "
             f"`pulumi config set slipway:prices FILE` (docs/costs.md)"
         )
     sources = dict.fromkeys(price.source for _, price in priced if price.source is not None)
-    for source in sources:
-        lines.append(f"prices as of {source.date}, from {source.publisher}: {source.url}")
+    lines += [f"prices as of {each.date}, from {each.publisher}: {each.url}" for each in sources]
     if table.not_included and sources:
         lines.append(f"not included: {', '.join(table.not_included)}")
     return "\n  ".join(lines)
@@ -133,15 +131,23 @@ def of_jobs(
 def too_dear(
     jobs: Sequence[TrainingJob], pools: Sequence[NodePool], own: PriceTable | None
 ) -> Iterator[Problem]:
-    """Yield a problem for each job that would exceed its `maxCost` if all attempts timed out."""
+    """Yield a problem for each job whose cost could exceed its `maxCost`, or is unknown."""
     limited = [job for job in jobs if job.max_cost is not None]
     costs = of_jobs(limited, pools, own) if limited else {}
+    unknown = [each for each in pools if limited and each.gpus and not used(own).price_in(each)]
     for job in limited:
-        cost, seconds = costs.get(job.name), job.timeout * (job.retries + 1) + job.hold
-        if cost is not None and job.max_cost is not None and cost.most(seconds) > job.max_cost:
+        cost, seconds, text = costs.get(job.name), job.timeout * (job.retries + 1) + job.hold, ""
+        if unknown and any(each.gpus for each in shares(job)):
+            nodes = ", ".join(f"{each.size} in {each.region}" for each in unknown)
+            text = (
+                f"{job.max_cost:g} can't be checked, because there is no price for {nodes}; set "
+                "slipway:prices to a table that has one (docs/costs.md), or remove maxCost"
+            )
+        elif cost is not None and job.max_cost is not None and cost.most(seconds) > job.max_cost:
             text = (
                 f"{job.max_cost:g} is less than the job could cost if every attempt ran until its "
                 f"timeout, {cost.most_in_words(seconds)}; lower timeout ({duration(job.timeout)} "
                 "per attempt), retries or workers, or raise maxCost"
             )
+        if text:
             yield Problem(f"slipway:jobs.{job.name}.maxCost", text)

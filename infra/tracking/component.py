@@ -52,7 +52,7 @@ def track(  # noqa: PLR0913  # the server's settings and dependencies
     kubeconfig: Output[str] = Output.secret(cluster.kubeconfig)
     objects = server(namespace, declared(MLFLOW, target).reference, has_database=has_database)
     needed: list[pulumi.Resource] = [
-        Claim(each, kubeconfig=kubeconfig, after=after)
+        Claim(each, kubeconfig=kubeconfig, keeps_class=True, after=after)
         for each in claims(namespace, settings.size, storage_class, has_database=has_database)
     ]
     if has_database:

@@ -33,9 +33,8 @@ class TrainingJob:
             volumes={"data": Volume(claim="images", mount_path="/data", read_only=True)},
         )
 
-    A job has exactly one of `module`, `script`, `build`, and `image` with `command`. Each field's
-    type states how a change affects an existing run (`fields.Effect`); docs/jobs.md describes all
-    fields.
+    A job has exactly one of `module`, `script`, `build` and `image`. Each field's type states how a
+    change affects an existing run (`fields.Effect`); docs/jobs.md describes all fields.
 
     Raises:
         pydantic.ValidationError: lists every invalid field and all contradictions.

@@ -143,11 +143,12 @@ class Archive:
             if run.id not in run_ids:
                 shutil.rmtree(run.directory, ignore_errors=True)
 
-    def take(self, names: Iterable[str]) -> None:
+    def take(self, job: str, names: Iterable[str]) -> None:
         """Take over the archive under a job's former `names`, unless the job already has one."""
+        component = self.directory.name.removesuffix(job)  # `training-`, or empty
         for name in names:
             with suppress(OSError):  # there is none with that name, or the job has its own
-                (self.directory.parent / _folder(name)).rename(self.directory)
+                self.directory.with_name(f"{component}{name}").rename(self.directory)
 
     def remove(self) -> None:
         """Delete the logs of all runs; their history stays until `make down`."""

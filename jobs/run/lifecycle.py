@@ -84,7 +84,7 @@ class PyTorchJobHandler(Handler):
         api, succeeded = _api(inputs), self._succeeded.get(context.urn)
         submission = replace(Submission.from_inputs(inputs), succeeded=succeeded)
         cost, logs = inputs.get("cost"), archive.of_urn(context.urn)
-        logs.take(submission.job.was)
+        logs.take(submission.job.name, submission.job.was)
         nodes = None if cost is None else TrainingCost(**cost)
         facts, pulls = provenance(inputs), RefusedPulls.from_inputs(inputs)
         training = Training(api, submission, facts, logs, context, nodes, pulls)
@@ -112,16 +112,16 @@ class PyTorchJobHandler(Handler):
         if _trains(self._changes(state, inputs, context)):
             validate_admission(inputs)
             raise RuntimeError(f"PyTorchJob {job} is no longer refused: run the same command again")
-        submissions = [Submission.from_inputs(each) for each in (state, inputs)]
-        before, now = map(manifest, submissions)
+        old, new = (Submission.from_inputs(each) for each in (state, inputs))
+        before, now = manifest(old), manifest(new)
         try:
-            if submissions[0].job.name != submissions[1].job.name:
+            if old.job.name != new.job.name:
                 if state["result"]["state"] == RUNNING:
                     raise RuntimeError(
                         f"PyTorchJob {job} is still running; rename it after it finishes"
                     )
                 # An object can't be renamed; the result, the logs and the files do not need it.
-                archive.of_urn(context.urn).take(submissions[1].job.was)
+                archive.of_urn(context.urn).take(new.job.name, new.job.was)
                 remove(_api(state), context)
             elif before != now:
                 patch_in_place(api, before, now)

@@ -62,7 +62,7 @@ class PyTorchJob(pulumi.CustomResource):
 
 
 class Claim(pulumi.CustomResource):
-    """A job's volume claim, created or adopted; if `keep` is set, it outlives this resource."""
+    """A volume claim, created or adopted; if `keep` is set, it outlives this resource."""
 
     def __init__(
         self,
@@ -70,12 +70,14 @@ class Claim(pulumi.CustomResource):
         *,
         kubeconfig: Input[str],
         keep: bool = False,
+        keeps_class: bool = False,  # otherwise another storage class replaces it, without its files
         after: Sequence[pulumi.Resource],
     ) -> None:
         properties = {"manifest": marked(manifest), "kubeconfig": Output.secret(kubeconfig)}
         opts = ResourceOptions(
             additional_secret_outputs=["kubeconfig"],
             retain_on_delete=keep,
+            ignore_changes=["manifest.spec.storageClassName"] if keeps_class else None,
             # The replacement has the same name.
             delete_before_replace=True,
             depends_on=after,

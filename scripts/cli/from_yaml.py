@@ -65,5 +65,7 @@ def documents(file: str) -> Iterator[Mapping[str, Any]]:
 
 def as_yaml(document: Mapping[str, Any]) -> str:
     """Return a document as YAML that all parsers read the same way."""
-    options: Any = {"sort_keys": False, "allow_unicode": True, "width": 1000}
+    # PyYAML reads a U+0085 as a blank, unless it is escaped.
+    is_safe = "\x85" not in json.dumps(document, ensure_ascii=False)
+    options: Any = {"sort_keys": False, "allow_unicode": is_safe, "width": 1000}
     return str(yaml.dump(document, Dumper=_Dumper, default_flow_style=None, **options))

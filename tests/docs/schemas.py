@@ -31,7 +31,7 @@ _ARGUMENT = re.compile(r"^ {4}(\w+): (.*(?:\n {5,}.*)*)", re.MULTILINE)
 _ROW = re.compile(r"^\| `(?P<field>\w+)` \|[^|]*\|[^|]*\| (?P<text>.*) \|$", re.MULTILINE)
 _ASIDE = re.compile(r" \(\[[^]]*\]\([^)]*\)\)")
 _LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
-_PROGRAMS = (["script"], ["build"], ["image", "command"])
+_PROGRAMS = ("script", "build", "image")
 """A job that is not in the catalogue has exactly one of these."""
 _OTHERS: Mapping[str, tuple[type[Any], str]] = {
     "outputs": (KeptOutputs, "Storage for files from jobs without `outputs`."),
@@ -58,7 +58,7 @@ def stack() -> str:
         "type": "object",
         "propertyNames": name,
         "properties": demos,
-        "additionalProperties": {**job, "oneOf": [{"required": each} for each in _PROGRAMS]},
+        "additionalProperties": {**job, "oneOf": [{"required": [each]} for each in _PROGRAMS]},
     }
     config = {
         "slipway:cluster": {

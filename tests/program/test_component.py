@@ -15,7 +15,7 @@ TRAINING = "slipway:index:Training"
 MINE = {"script": PLAIN, "cpu": "100m", "env": {"T": {"config": "token"}}}
 SETTINGS: Mapping[str, Any] = {
     "cluster": {"kind": "embedded", "name": "here"},
-    "jobs": {"mnist-gloo": {"cpu": "100m"}, "mine": MINE},
+    "jobs": {"mnist-gloo": {"cpu": "100m", "was": ["digits"]}, "mine": MINE},
 }
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 """The engine's mark of an unknown value."""
@@ -44,6 +44,7 @@ def test_its_manifests_are_those_of_this_repositorys_program(
 
 
 def test_all_of_it_is_below_the_component_and_called_after_it(component: Program) -> None:
+    """A renamed job was called after it, too, or it would be trained again."""
     top = component.one(TRAINING, "training")
     by_urn = {each.urn: each for each in component.resources}
     for each in component.resources:
@@ -52,6 +53,8 @@ def test_all_of_it_is_below_the_component_and_called_after_it(component: Program
             above = by_urn[above.parent]
         assert above == top
         assert each == top or each.name.startswith("training-")
+    aliases = component.one("PyTorchJob", "training-mnist-gloo").request.aliases
+    assert [each.spec.name for each in aliases] == ["training-digits"]
 
 
 def test_the_outputs_are_a_stacks_and_secrets_are_nowhere_else(component: Program) -> None:

@@ -7,6 +7,8 @@ import pytest
 import yaml
 
 from core import toolchain
+from core.manifests import read
+from core.paths import CHECKOUT
 from tests.program.declared import STACKS, Declare, Declared, Program, declare, secret, templates
 
 RBAC = "rbac.authorization.k8s.io/v1"
@@ -111,7 +113,12 @@ def test_no_role_has_a_wildcard_allows_exec_or_reads_secrets_of_jobs(program: Pr
 def test_only_a_stack_that_allows_it_lets_a_submitter_run_commands_in_pods(
     declared: Declare,
 ) -> None:
-    assert "pods/exec" in of_jobs(declared(exec=True, jobs={}))
+    """Who installs the stack with slipway-installer's rights has those that it grants."""
+    program = declared(exec=True, jobs={})
+    assert "pods/exec" in of_jobs(program)
+    assert program.outputs["cluster"]["exec"]
+    installer = read(CHECKOUT / "examples/roles/slipway-installer.yaml")["rules"]
+    assert of_jobs(program) <= {each for rule in installer for each in rule["resources"]}
 
 
 def test_jobs_run_as_an_account_without_a_token_and_without_a_role(program: Program) -> None:

@@ -30,7 +30,7 @@ def test_without_tracking_nothing_is_declared(tracked: Declare) -> None:
 
 
 def test_jobs_wait_for_the_tracking_server(tracked: Declare) -> None:
-    """Jobs start when the tracking server answers; its volume has the stack's class."""
+    """Jobs start when the tracking server answers; its volume has the stack's class, and stays."""
     tracking = {"kind": "mlflow", "size": "5Gi"}
     program = tracked(tracking=tracking, outputs={"storageClass": "fast"})
     job, ready = program.one("PyTorchJob"), program.one("TrackingReady")
@@ -47,6 +47,7 @@ def test_jobs_wait_for_the_tracking_server(tracked: Declare) -> None:
         "storageClassName": "fast",
         "resources": {"requests": {"storage": "5Gi"}},
     }
+    assert claim.ignored == ("manifest.spec.storageClassName",)
 
 
 def test_postgresqls_password_is_made_once(tracked: Declare) -> None:

@@ -6,6 +6,7 @@ administrator's kubeconfig.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -73,9 +74,16 @@ def test_a_submitter_may_run_and_follow_jobs(allows: Allows, right: str) -> None
 
 @pytest.mark.parametrize("right", [
     "create pytorchjobs.kubeflow.org default", "update pytorchjobs.kubeflow.org/status JOBS",
-    "create pods JOBS", "create pods/exec JOBS", "list secrets JOBS", "list pods kubeflow",
+    "create pods JOBS", "list secrets JOBS", "list pods kubeflow",
     "create serviceaccounts/token JOBS", "create rolebindings.rbac.authorization.k8s.io JOBS",
     "list nodes -",
 ])  # fmt: skip
 def test_a_submitter_may_do_no_more(allows: Allows, right: str) -> None:
     assert not allows(SUBMITTER, right)
+
+
+def test_a_submitter_may_run_commands_in_pods_only_if_the_stack_says_so(
+    allows: Allows, outputs: dict[str, Any]
+) -> None:
+    """By `slipway:exec`, which the output of a stack of an earlier Slipway does not tell."""
+    assert allows(SUBMITTER, "create pods/exec JOBS") == outputs["cluster"].get("exec", False)

@@ -12,14 +12,19 @@ from tests.smoke.objects import holds
 
 @pytest.fixture
 def training_job(kubectl: Kubectl, job: str, jobs: str) -> dict[str, Any]:
-    """The PyTorchJob object."""
-    return kubectl.item("pytorchjob", job, "--namespace", jobs)
+    """The PyTorchJob; `was` and `ttlSecondsAfterFinished` remove it, and its result stays."""
+    where = ("--namespace", jobs, "--field-selector", f"metadata.name={job}")
+    for found in kubectl.items("pytorchjobs", *where):
+        return found
+    pytest.skip(f"PyTorchJob {jobs}/{job} was removed")
 
 
 @pytest.fixture
-def pods(kubectl: Kubectl, job: str, jobs: str) -> dict[str, dict[str, Any]]:
-    """The pods of all the job's replicas, by name."""
-    selector = f"training.kubeflow.org/job-name={job}"
+def pods(kubectl: Kubectl, jobs: str, training_job: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The pods of all the job's replicas, by name, unless the operator removed some."""
+    if (policy := training_job["spec"]["runPolicy"]["cleanPodPolicy"]) != "None":
+        pytest.skip(f"cleanPodPolicy is {policy}")
+    selector = f"training.kubeflow.org/job-name={training_job['metadata']['name']}"
     found = kubectl.items("pods", "--namespace", jobs, "--selector", selector)
     return {pod["metadata"]["name"]: pod for pod in found}
 

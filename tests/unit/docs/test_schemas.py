@@ -25,6 +25,7 @@ JOBS = [
     for file in sorted((ROOT / "tests/policy").glob("*.good.yaml"))
     for each in yaml.safe_load(file.read_text())["job"].items()
 ]
+JOBS.append(("mine", {"image": "registry.example/team/train:1.4"}))  # runs its ENTRYPOINT
 STACKS = sorted((ROOT / "stacks").glob("*.yaml"))
 
 

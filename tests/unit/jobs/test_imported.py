@@ -133,9 +133,10 @@ def test_the_gloo_demo_arrives_equal_at_the_api_server_and_is_printed_on_the_pag
     assert imported(named_as_a_demo)[0] == "mnist-gloo-imported"
 
 
-_WORDS = st.sampled_from(
-    ["$(RANK)", "$(OTHER)", "$$", "$(", "2026-01-01", "00123", "123e45", "yes", "~", "'\"\n: é😀"]
-)
+_WORDS = st.sampled_from([
+    *("$(RANK)", "$(OTHER)", "$$", "$(", "2026-01-01", "00123", "123e45", "yes", "~"),
+    "'\"\n: é😀\x85",
+])  # fmt: skip
 """Words that YAML or Kubernetes may read as something else."""
 
 
@@ -261,6 +262,17 @@ def test_the_options_are_found_in_a_shells_line_too(text: str, processes: int, l
     _, entry, _ = imported(document)
     assert entry["command"][-1].split() == left.split()
     assert entry.get("processesPerNode", 1) == processes
+
+
+def test_an_option_that_is_removed_leaves_no_empty_word() -> None:
+    document: Any = copy.deepcopy(TORCHRUN)
+    for args, left in (
+        (["--nnodes=2", "train.py"], ["train.py"]),
+        (["", "--nnodes", "2", "--node_rank=0"], [""]),
+        (["--nnodes=2 train.py"], [" train.py"]),
+    ):
+        document["spec"]["template"]["spec"]["containers"][0]["args"] = args
+        assert imported(document)[1]["args"] == left
 
 
 def test_a_master_with_other_resources_has_them_and_other_words_of_it_are_named() -> None:

@@ -178,6 +178,12 @@ def test_a_job_above_its_cost_limit_is_refused(limit: float | None, *, refused: 
     assert bool([*estimates.too_dear([dear], [TRAINED], EUROS)]) == refused
 
 
+def test_a_cost_limit_without_a_price_is_refused_and_one_without_gpus_is_kept() -> None:
+    (problem,) = estimates.too_dear([job(max_cost=5.0)], [TRAINED, UNKNOWN], EUROS)
+    assert "5 can't be checked, because there is no price for Standard_Big in west" in str(problem)
+    assert [*estimates.too_dear([job(backend="gloo", max_cost=5.0)], [UNKNOWN], EUROS)] == []
+
+
 def test_all_attempts_count_until_their_timeouts() -> None:
     dear = job(workers=0, max_cost=5.0, timeout=3600, retries=2)
     (problem,) = estimates.too_dear([dear], [TRAINED], EUROS)

@@ -168,8 +168,11 @@ def test_the_log_of_a_run_is_searched_by_metrics_that_come_after_it() -> None:
     assert kept == {"result": state["result"]}, "what did not change is not looked for again"
 
 
-def test_a_renamed_job_takes_its_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After two renamings, too, of which the stack saw only the last."""
+@pytest.mark.parametrize("component", ["", "training-"])
+def test_a_renamed_job_takes_its_logs(
+    component: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After two renamings, too, of which the stack saw only the last, and in a component."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     removed: list[str] = []
     monkeypatch.setattr(lifecycle, "remove", lambda api, _context: removed.append(api.name))
@@ -177,10 +180,11 @@ def test_a_renamed_job_takes_its_logs(tmp_path: Path, monkeypatch: pytest.Monkey
         lifecycle, "_api", lambda each: SimpleNamespace(name=each["job"]["name"], namespace="n")
     )
     before = {**changed("job/name", "first"), "result": SUCCEEDED}
-    History(of_job("dev", "first")).begin(Record(run_id="first-1", submitted=""))
+    History(of_job("dev", f"{component}first")).begin(Record(run_id="first-1", submitted=""))
     now = changed("job/name", "third")
     now["job"]["was"] = ["first", "second"]
-    row = Quiet("urn:pulumi:dev::slipway::slipway:jobs:PyTorchJob::third")
+    row = Quiet(f"urn:pulumi:dev::slipway::slipway:jobs:PyTorchJob::{component}third")
     assert PyTorchJobHandler().update(before, now, row) == {"result": SUCCEEDED}
     assert removed == ["first"]
-    assert [each.run_id for each in History(of_job("dev", "third")).records()] == ["first-1"]
+    records = History(of_job("dev", f"{component}third")).records()
+    assert [each.run_id for each in records] == ["first-1"]

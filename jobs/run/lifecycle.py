@@ -51,7 +51,7 @@ class PyTorchJobHandler(Handler):
         changes = self._changes(state, inputs, context)
         succeeded = state["result"]["state"] == "Succeeded"
         if state["result"]["state"] == RUNNING:
-            result, own = _of_running(inputs, context)
+            result, own = _of_running(state, inputs, context)
             state, changes = {**state, "result": result or state["result"]}, [*changes, *own]
         elif not succeeded:
             changes.append(Change("result", replace=True, drift=True))
@@ -107,22 +107,26 @@ class PyTorchJobHandler(Handler):
         Raises:
             RuntimeError: the API server refused them, or refused to replace a successful run.
         """
-        state, api = upgraded(state), _api(inputs)
+        state = upgraded(state)
+        api = _now(state, inputs)
         job = f"{api.namespace}/{api.name}"
         if _trains(self._changes(state, inputs, context)):
             validate_admission(inputs)
             raise RuntimeError(f"PyTorchJob {job} is no longer refused: run the same command again")
-        submissions = [Submission.from_inputs(each) for each in (state, inputs)]
-        before, now = map(manifest, submissions)
+        before, now = (manifest(Submission.from_inputs(each)) for each in (state, inputs))
+        logs, is_running = archive.of_urn(context.urn), state["result"]["state"] == RUNNING
         try:
-            if submissions[0].job.name != submissions[1].job.name:
-                if state["result"]["state"] == RUNNING:
+            if state["job"]["name"] != inputs["job"]["name"]:
+                if is_running and "result" not in (api.read_values() or {}):
                     raise RuntimeError(
                         f"PyTorchJob {job} is still running; rename it after it finishes"
                     )
                 # An object can't be renamed; the result, the logs and the files do not need it.
-                archive.of_urn(context.urn).take(submissions[1].job.was)
-                remove(_api(state), context)
+                logs.take(inputs["job"].get("was", ()))
+                if is_running and (ended := api.catch_up(logs)) is not None:
+                    state, is_running = {**state, "result": ended.as_map()}, False
+                remove(api, context)
+                api.remove(context)
             elif before != now:
                 patch_in_place(api, before, now)
         except REQUEST_ERRORS as error:
@@ -132,9 +136,8 @@ class PyTorchJobHandler(Handler):
                 f"result does not need, with `kubectl --namespace {api.namespace} delete "
                 f"pytorchjob {api.name}`; then run the same command again"
             ) from error
-        if state["result"]["state"] == RUNNING:
-            logs, is_left = archive.of_urn(context.urn), "waiter" in inputs
-            result = api.follow(context, logs, to_the_end=not is_left)
+        if is_running:
+            result = api.follow(context, logs, to_the_end="waiter" not in inputs)
             return {"result": result.as_map()}
         return {"result": _searched(state, inputs, context)}
 
@@ -162,10 +165,12 @@ class PyTorchJobHandler(Handler):
         return alters_result(super().diff(state, inputs, context), state, inputs)
 
 
-def _of_running(inputs: Properties, context: Context) -> tuple[Any, list[Change]]:
+def _of_running(
+    state: Properties, inputs: Properties, context: Context
+) -> tuple[Any, list[Change]]:
     """Return the result, if any, of a run that a waiter watches, and the changes it causes."""
     try:
-        values = _api(inputs).read_values()
+        values = _now(state, inputs).read_values()
     except REQUEST_ERRORS:
         return None, []
     if values is None:
@@ -175,7 +180,7 @@ def _of_running(inputs: Properties, context: Context) -> tuple[Any, list[Change]
     if result is not None or "waiter" not in inputs:
         return result, [Change("result", drift=True)]
     text = values.get("status", "its waiter is starting")
-    context.info(f"still running: {text}. `make wait JOB={inputs['job']['name']}` follows it")
+    context.info(f"still running: {text}. `make wait JOB={state['job']['name']}` follows it")
     return None, []
 
 
@@ -222,6 +227,11 @@ def _costs(state: Properties, inputs: Properties) -> str:
 
 def _trains(changes: Sequence[Change]) -> bool:
     return any(change.replace for change in changes)
+
+
+def _now(state: Properties, inputs: Properties) -> Ledger:
+    """Return a client for the run in `state`, which has its old name until it is changed."""
+    return _api({**state, "kubeconfig": inputs["kubeconfig"]})
 
 
 def _api(properties: Mapping[str, Any]) -> Ledger:

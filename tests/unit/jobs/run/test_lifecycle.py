@@ -1,9 +1,9 @@
 """A run is trained again, changed in place, or left alone."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock, call
 
@@ -168,19 +168,32 @@ def test_the_log_of_a_run_is_searched_by_metrics_that_come_after_it() -> None:
     assert kept == {"result": state["result"]}, "what did not change is not looked for again"
 
 
-def test_a_renamed_job_takes_its_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After two renamings, too, of which the stack saw only the last."""
+@pytest.mark.parametrize("left", [False, True], ids=["was waited for", "was left to its waiter"])
+def test_a_renamed_job_keeps_its_run_and_takes_its_logs(
+    left: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ledger: MagicMock
+) -> None:
+    """After two renamings, too, of which the stack saw only the last; a run must have ended."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    removed: list[str] = []
-    monkeypatch.setattr(lifecycle, "remove", lambda api, _context: removed.append(api.name))
-    monkeypatch.setattr(
-        lifecycle, "_api", lambda each: SimpleNamespace(name=each["job"]["name"], namespace="n")
-    )
-    before = {**changed("job/name", "first"), "result": SUCCEEDED}
+    monkeypatch.setattr(lifecycle, "remove", removed := MagicMock())
+    monkeypatch.setattr(lifecycle, "_api", made := MagicMock(return_value=ledger))
+    begun = {"state": "Running"} if left else SUCCEEDED
+    before = {**changed("job/name", "first"), "result": begun, "kubeconfig": "expired"}
     History(of_job("dev", "first")).begin(Record(run_id="first-1", submitted=""))
     now = changed("job/name", "third")
     now["job"]["was"] = ["first", "second"]
     row = Quiet("urn:pulumi:dev::slipway::slipway:jobs:PyTorchJob::third")
-    assert PyTorchJobHandler().update(before, now, row) == {"result": SUCCEEDED}
-    assert removed == ["first"]
-    assert [each.run_id for each in History(of_job("dev", "third")).records()] == ["first-1"]
+    handler, known = PyTorchJobHandler(), of_job("dev", "third")
+    if left:
+        ledger.read_values.return_value = {"status": "2 ranks: 2 running"}
+        assert not any(each.replace for each in handler.diff(before, now, row))
+        asked = made.call_args.args[0]
+        assert (asked["job"]["name"], asked["kubeconfig"]) == ("first", INPUTS["kubeconfig"])
+        with pytest.raises(RuntimeError, match="is still running; rename it after it finishes"):
+            handler.update(before, now, row)
+        assert (known.directory.exists(), ledger.remove.called) == (False, False)
+        ledger.read_values.return_value = {"result": json.dumps(SUCCEEDED)}
+        ledger.catch_up.return_value = RunResult.from_map(SUCCEEDED)
+    assert handler.update(before, now, row) == {"result": SUCCEEDED}
+    removed.assert_called_once_with(ledger, row)
+    ledger.remove.assert_called_once_with(row)
+    assert [each.run_id for each in History(known).records()] == ["first-1"]

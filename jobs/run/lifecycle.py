@@ -13,7 +13,7 @@ from kubernetes.client.exceptions import ApiException
 from clusters.cloud_reports import RefusedPulls
 from core import kube
 from core.context import Context
-from core.handler import Change, Handler, Properties
+from core.handler import UNKNOWN, Change, Handler, Properties
 from core.kube import REQUEST_ERRORS, api_message
 from jobs.api.client import Unreachable
 from jobs.model.manifest import manifest
@@ -169,6 +169,8 @@ def _of_running(
     state: Properties, inputs: Properties, context: Context
 ) -> tuple[Any, list[Change]]:
     """Return the result, if any, of a run that a waiter watches, and the changes it causes."""
+    if inputs["kubeconfig"] is UNKNOWN:  # until other jobs or the cluster have changed
+        return None, []
     try:
         values = _now(state, inputs).read_values()
     except REQUEST_ERRORS:

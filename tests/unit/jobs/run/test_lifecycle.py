@@ -82,8 +82,9 @@ def test_what_can_alter_the_result_trains_again(path: str, value: object, trains
         ({"status": "2 ranks: 2 running"}, {"waiter": "image"}, {}),
         ({"status": "2 ranks: 2 running"}, {}, {"result": False}),
         (None, {"waiter": "image"}, {"result": True}),
+        (None, {"kubeconfig": UNKNOWN}, {"kubeconfig": False}),
     ],
-    ids=["goes on", "is to be waited for now", "is gone"],
+    ids=["goes on", "is to be waited for now", "is gone", "can't be asked in a preview"],
 )
 def test_a_run_that_was_left_to_its_waiter_is_trained_again_only_if_it_is_gone(
     written: dict[str, str] | None, more: Any, changes: dict[str, bool], ledger: MagicMock

@@ -23,6 +23,7 @@ from core.paths import CHECKOUT
 from core.wait import NotYet, until
 from jobs.api.client import JobApi, Object
 from jobs.model.pytorchjob import Topology, run_of
+from jobs.model.submission import Submission
 from jobs.observe.wait import InterruptedWait
 from jobs.records.archive import Archive
 from jobs.result import RUNNING, RunResult
@@ -56,10 +57,18 @@ class Ledger(JobApi):
         """Write values to the ledger, keyed by name; do nothing if it no longer exists."""
         self._unless_gone(Request("PATCH", self._of("ConfigMap", self.own), body={"data": values}))
 
-    def begin(
-        self, run: Mapping[str, Any], digest: str, image: str, hook: Mapping[str, Any] | None
-    ) -> None:
-        """Create the ledger and its objects, unless a killed `up` has already created them.
+    def resume(self, submission: Submission) -> bool:
+        """Return whether a waiter was started for a submission's run; it may have ended since."""
+        values = self.read_values() or {}
+        # Before its first status, the waiter may not even exist.
+        if values.keys() & {"status", "result"}:
+            with suppress(RuntimeError):  # such a job was valid when the run began
+                begun = Submission.from_inputs(json.loads(values["run"]))
+                return begun.digest() == submission.digest()
+        return False
+
+    def begin(self, run: Mapping[str, Any], image: str, hook: Mapping[str, Any] | None) -> None:
+        """Create the ledger and its objects.
 
         `run` contains the inputs for `jobs.run.waiter`, and `image` the packages in waiter.txt. The
         `hook`, a `jobs.run.notify.Hook`, is kept in a Secret rather than in the ledger.
@@ -70,7 +79,7 @@ class Ledger(JobApi):
         jobs_own = self._one("ServiceAccount", run["account"]) or {}
         account["imagePullSecrets"] = jobs_own.get("imagePullSecrets") or []
         modules["binaryData"] = {"code.zip": base64.b64encode(code()).decode()}
-        ledger["data"] = {"digest": digest, "run": json.dumps(run)}
+        ledger["data"] = {"run": json.dumps(run)}
         secret["stringData"] = {"hook": json.dumps(hook)}
         owner = self._ensure(ledger)
         secrets = [] if hook is None else [secret]
@@ -110,7 +119,7 @@ class Ledger(JobApi):
                 raise InterruptedWait(
                     f"the waiter for job {self.name} did not start within {_START_SECONDS:g} s: "
                     f"{text}. To find out why, run `kubectl --namespace {self.namespace} describe "
-                    f"job {self.own}`; the next `make up` follows the job again"
+                    f"job {self.own}`; the next `make up` creates it again"
                 )
             if context.cancelled.wait(_POLL_SECONDS):
                 raise InterruptedWait(

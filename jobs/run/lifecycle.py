@@ -188,8 +188,8 @@ def _of_running(
 
 def _with_waiter(ledger: Ledger, training: Training, inputs: Properties) -> RunResult | None:
     """Follow a run's waiter, which may have to be created; return None if the run has no waiter."""
-    context, digest, image = training.context, training.submission.digest(), inputs.get("waiter")
-    if (ledger.read_values() or {}).get("digest") != digest:
+    context, image = training.context, inputs.get("waiter")
+    if not ledger.resume(training.submission):
         ledger.remove(context)
         if image is None:
             return None
@@ -197,12 +197,12 @@ def _with_waiter(ledger: Ledger, training: Training, inputs: Properties) -> RunR
         run = {key: value for key, value in inputs.items() if key not in others}
         run |= {"facts": training.facts, "succeeded": training.submission.succeeded}
         try:
-            ledger.begin(run, digest, image, inputs.get("hook"))
+            ledger.begin(run, image, inputs.get("hook"))
         except ApiException as error:
+            ledger.remove(context)
             if error.status not in _REFUSED:
                 raise
             context.warn(f"waiting here, because a waiter was refused: {api_message(error)}")
-            ledger.remove(context)
             return None
     return ledger.follow(context, training.logs, to_the_end=image is None)
 

@@ -38,6 +38,7 @@ def ledger(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
     """The ledger of a run without a waiter in the cluster."""
     made = MagicMock()
     made.read_values.return_value = None
+    made.resume.return_value = False
     monkeypatch.setattr(lifecycle, "_api", lambda _: made)
     return made
 
@@ -103,6 +104,11 @@ def test_where_a_waiter_is_refused_the_run_is_waited_for_here(
     result = PyTorchJobHandler().create({**INPUTS, "waiter": "image"}, row)[1]["result"]
     assert result["state"] == "Succeeded"
     assert "waiting here, because a waiter was refused: 403 may not create roles" in row.said
+    ledger.begin.side_effect = ApiException(status=422, reason="no such field")
+    ledger.remove.reset_mock()
+    with pytest.raises(RuntimeError, match="422 no such field"):
+        PyTorchJobHandler().create({**INPUTS, "waiter": "image"}, row)
+    assert ledger.remove.call_count == 2, "what was created until then would be waited for in vain"
 
 
 COST: dict[str, Any] = {"fewest": 1, "nodes": 2.0, "hourly": 1.8, "currency": "USD"}

@@ -8,7 +8,7 @@ import base64
 import io
 import json
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -57,15 +57,26 @@ class Ledger(JobApi):
         """Write values to the ledger, keyed by name; do nothing if it no longer exists."""
         self._unless_gone(Request("PATCH", self._of("ConfigMap", self.own), body={"data": values}))
 
-    def resume(self, submission: Submission) -> bool:
-        """Return whether a waiter was started for a submission's run; it may have ended since."""
+    def resume(self, inputs: Mapping[str, Any]) -> bool:
+        """Return whether a waiter was started for this run, which may have ended since.
+
+        If fields that only the wait uses have changed, such as `timeout`, a new pod of the waiter
+        continues with their new values.
+        """
         values = self.read_values() or {}
         # Before its first status, the waiter may not even exist.
-        if values.keys() & {"status", "result"}:
-            with suppress(RuntimeError):  # such a job was valid when the run began
-                begun = Submission.from_inputs(json.loads(values["run"]))
-                return begun.digest() == submission.digest()
-        return False
+        if not values.keys() & {"status", "result"}:
+            return False
+        run, is_same = json.loads(values["run"]), False
+        with suppress(RuntimeError):  # such a job was valid when the run began
+            before, now = (Submission.from_inputs(each).digest() for each in (run, inputs))
+            is_same = before == now
+        if is_same and run["job"] != inputs["job"]:
+            # The pods come first: if this process is killed now, the next one repeats both steps.
+            for pod in self._waiters():
+                self.delete_pod(pod["metadata"]["name"])
+            self.note(run=json.dumps({**run, "job": inputs["job"]}))
+        return is_same
 
     def begin(self, run: Mapping[str, Any], image: str, hook: Mapping[str, Any] | None) -> None:
         """Create the ledger and its objects.
@@ -115,7 +126,8 @@ class Ledger(JobApi):
             if not to_the_end and (result := self._running(values)) is not None:
                 return result
             if "status" not in values and waited > _START_SECONDS:
-                text = "; ".join(self._troubles()) or "its pod is not on a node yet"
+                found = [each for pod in self._waiters() for each in troubles(pod)]
+                text = "; ".join(found) or "its pod is not on a node yet"
                 raise InterruptedWait(
                     f"the waiter for job {self.name} did not start within {_START_SECONDS:g} s: "
                     f"{text}. To find out why, run `kubectl --namespace {self.namespace} describe "
@@ -145,10 +157,9 @@ class Ledger(JobApi):
         size = topology.world_size
         return RunResult(state=RUNNING, run_id=id_, world_size=size, last_succeeded=succeeded)
 
-    def _troubles(self) -> Iterator[str]:
+    def _waiters(self) -> list[Object]:
         own = {"labelSelector": f"batch.kubernetes.io/job-name={self.own}"}
-        for pod in self._items(self._pods, own):
-            yield from troubles(pod)
+        return self._items(self._pods, own)
 
     def end(self, result: RunResult, logs: Archive) -> None:
         """Write the run's result, after its logs and records."""

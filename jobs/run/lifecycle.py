@@ -137,8 +137,7 @@ class PyTorchJobHandler(Handler):
                 f"pytorchjob {api.name}`; then run the same command again"
             ) from error
         if is_running:
-            result = api.follow(context, logs, to_the_end="waiter" not in inputs)
-            return {"result": result.as_map()}
+            return self.create(inputs, context)[1]
         return {"result": _searched(state, inputs, context)}
 
     def delete(self, state: Properties, context: Context) -> None:
@@ -189,7 +188,7 @@ def _of_running(
 def _with_waiter(ledger: Ledger, training: Training, inputs: Properties) -> RunResult | None:
     """Follow a run's waiter, which may have to be created; return None if the run has no waiter."""
     context, image = training.context, inputs.get("waiter")
-    if not ledger.resume(training.submission):
+    if not ledger.resume(inputs):
         ledger.remove(context)
         if image is None:
             return None

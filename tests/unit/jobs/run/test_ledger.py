@@ -37,8 +37,22 @@ def mine(**fields: Any) -> Submission:
 
 def test_an_up_goes_on_with_a_waiter_of_the_same_run_that_was_started(api: FakeApi) -> None:
     """An `up` that was stopped may have left a ledger whose waiter it never created."""
-    assert not ledger(api).resume(mine())
-    assert not ledger(api, mine()).resume(mine())
-    assert not ledger(api, mine(), status="2 ranks").resume(mine(args=("2",)))
-    assert ledger(api, mine(), status="2 ranks").resume(mine())
-    assert ledger(api, mine(), result="{}").resume(mine())
+    assert not ledger(api).resume(mine().inputs())
+    assert not ledger(api, mine()).resume(mine().inputs())
+    assert not ledger(api, mine(), status="2 ranks").resume(mine(args=("2",)).inputs())
+    assert ledger(api, mine(), status="2 ranks").resume(mine().inputs())
+    assert ledger(api, mine(), result="{}").resume(mine().inputs())
+    assert [method for method, *_ in api.asked if method != "GET"] == []
+
+
+def test_the_waiter_of_a_run_in_progress_goes_by_the_limits_that_are_declared_now(
+    api: FakeApi,
+) -> None:
+    """By a new pod; what the run began with stays."""
+    api.says("GET", f"{_NAMESPACE}/pods", {"items": [{"metadata": {"name": "mine-waiter-x"}}]})
+    now = mine(timeout=9000, stall=600)
+    assert ledger(api, mine(timeout=60), status="2 ranks").resume(now.inputs())
+    [delete, patch] = [each for each in api.asked if each[0] != "GET"]
+    assert patch[:2] == ("PATCH", _LEDGER)
+    assert json.loads(patch[2]["data"]["run"]) == {**now.inputs(), **_FACTS}
+    assert delete[:2] == ("DELETE", f"{_NAMESPACE}/pods/mine-waiter-x")

@@ -111,6 +111,16 @@ def test_where_a_waiter_is_refused_the_run_is_waited_for_here(
     assert ledger.remove.call_count == 2, "what was created until then would be waited for in vain"
 
 
+def test_a_change_in_place_reaches_the_waiter_of_a_run_in_progress(ledger: MagicMock) -> None:
+    ledger.resume.return_value, now = True, changed("job/stall", 600)
+    ledger.follow.return_value = RunResult(state="Running", run_id="mine-1")
+    state = {**INPUTS, "result": {"state": "Running", "run_id": "mine-1"}}
+    found = PyTorchJobHandler().update(state, now, Quiet())
+    assert found["result"]["state"] == "Running"
+    ledger.resume.assert_called_once_with(now)
+    assert (ledger.remove.called, ledger.begin.called) == (False, False)
+
+
 COST: dict[str, Any] = {"fewest": 1, "nodes": 2.0, "hourly": 1.8, "currency": "USD"}
 
 

@@ -79,7 +79,7 @@ class PyTorchJobHandler(Handler):
         """Run the job until it ends, or resume waiting for one that an interrupted `up` started.
 
         Raises:
-            RuntimeError: the job could not be submitted.
+            RuntimeError: the job could not be submitted or waited for.
         """
         api, succeeded = _api(inputs), self._succeeded.get(context.urn)
         submission = replace(Submission.from_inputs(inputs), succeeded=succeeded)
@@ -96,7 +96,9 @@ class PyTorchJobHandler(Handler):
                     Hook(**hook).notify_in_thread(api.name, result, context.warn)
         except REQUEST_ERRORS as error:
             raise RuntimeError(
-                f"PyTorchJob {api.name} was not submitted: {api_message(error)}"
+                f"a request about PyTorchJob {api.namespace}/{api.name} failed: "
+                f"{api_message(error)}. If it has been submitted, it continues, and the next "
+                "`make up` waits for it again"
             ) from error
         context.status(str(result))
         return f"{api.namespace}/{api.name}", {"result": result.as_map()}
@@ -132,9 +134,9 @@ class PyTorchJobHandler(Handler):
         except REQUEST_ERRORS as error:
             raise RuntimeError(
                 f"PyTorchJob {job} was not changed: {api_message(error)}. Nothing was trained, and "
-                "the result is kept. Correct the settings, or delete the PyTorchJob, which the "
-                f"result does not need, with `kubectl --namespace {api.namespace} delete "
-                f"pytorchjob {api.name}`; then run the same command again"
+                "the result is kept. Correct the settings or, if its run has ended, delete the "
+                f"PyTorchJob with `kubectl --namespace {api.namespace} delete pytorchjob "
+                f"{api.name}`, which the result does not need; then run the same command again"
             ) from error
         if is_running:
             return self.create(inputs, context)[1]

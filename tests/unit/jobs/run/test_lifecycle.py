@@ -11,6 +11,7 @@ import pytest
 from kubernetes.client.exceptions import ApiException
 
 from core.handler import UNKNOWN
+from jobs.api.client import Unreachable
 from jobs.config import CATALOG
 from jobs.model.names import RUN_LABEL
 from jobs.model.places import VOLUME_URL
@@ -119,6 +120,9 @@ def test_a_change_in_place_reaches_the_waiter_of_a_run_in_progress(ledger: Magic
     assert found["result"]["state"] == "Running"
     ledger.resume.assert_called_once_with(now)
     assert (ledger.remove.called, ledger.begin.called) == (False, False)
+    ledger.follow.side_effect = Unreachable("no route")
+    with pytest.raises(RuntimeError, match=r"no route\. If it has been submitted, it continues"):
+        PyTorchJobHandler().update(state, now, Quiet())
 
 
 COST: dict[str, Any] = {"fewest": 1, "nodes": 2.0, "hourly": 1.8, "currency": "USD"}

@@ -57,8 +57,8 @@ class Ledger(JobApi):
         """Write values to the ledger, keyed by name; do nothing if it no longer exists."""
         self._unless_gone(Request("PATCH", self._of("ConfigMap", self.own), body={"data": values}))
 
-    def resume(self, inputs: Mapping[str, Any]) -> bool:
-        """Return whether a waiter was started for this run, which may have ended since.
+    def resume(self, run: Mapping[str, Any]) -> bool:
+        """Return whether a waiter was started for `run`, which may have ended since.
 
         If fields that only the wait uses have changed, such as `timeout`, a new pod of the waiter
         continues with their new values.
@@ -67,15 +67,15 @@ class Ledger(JobApi):
         # Before its first status, the waiter may not even exist.
         if not values.keys() & {"status", "result"}:
             return False
-        run, is_same = json.loads(values["run"]), False
+        begun, is_same = json.loads(values["run"]), False
         with suppress(RuntimeError):  # such a job was valid when the run began
-            before, now = (Submission.from_inputs(each).digest() for each in (run, inputs))
+            before, now = (Submission.from_inputs(each).digest() for each in (begun, run))
             is_same = before == now
-        if is_same and run["job"] != inputs["job"]:
+        if is_same and begun["job"] != run["job"]:
             # The pods come first: if this process is killed now, the next one repeats both steps.
             for pod in self._waiters():
                 self.delete_pod(pod["metadata"]["name"])
-            self.note(run=json.dumps({**run, "job": inputs["job"]}))
+            self.note(run=json.dumps({**begun, "job": run["job"]}))
         return is_same
 
     def begin(self, run: Mapping[str, Any], image: str, hook: Mapping[str, Any] | None) -> None:
@@ -120,7 +120,7 @@ class Ledger(JobApi):
         while (values := self.read_values()) is not None:
             for text in json.loads(values.get("warnings", "[]")):
                 context.warn(text)
-            if (result := self._ended(values, logs)) is not None:
+            if (result := self.catch_up(logs, values)) is not None:
                 return result
             context.status(values.get("status", "waiting for the waiter's pod to start"))
             if not to_the_end and (result := self._running(values)) is not None:
@@ -176,11 +176,11 @@ class Ledger(JobApi):
             self._ensure({**one, "binaryData": {"part": base64.b64encode(part).decode()}}, ledger)
         self.note(logs=f"{digest} {len(parts)}", result=json.dumps(result.as_map()))
 
-    def catch_up(self, archive: Archive) -> RunResult | None:
+    def catch_up(
+        self, archive: Archive, values: Mapping[str, str] | None = None
+    ) -> RunResult | None:
         """Return the run's result and archive its logs, or return None while it is running."""
-        return self._ended(self.read_values() or {}, archive)
-
-    def _ended(self, values: Mapping[str, str], archive: Archive) -> RunResult | None:
+        values = values or self.read_values() or {}
         if "result" not in values:
             return None
         result = RunResult.from_map(json.loads(values["result"]))

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 from kubernetes.client.exceptions import ApiException
 
-from clusters.cloud_reports import RefusedPulls
 from core import kube
 from core.context import Context
 from core.handler import UNKNOWN, Change, Handler, Properties
@@ -32,6 +31,7 @@ from jobs.run.takeover import upgraded
 from jobs.run.train import Training
 
 _REFUSED = frozenset({401, 403})
+_NOT_OF_A_RUN = frozenset({"hook", "kubeconfig", "waiter"})
 
 
 class PyTorchJobHandler(Handler):
@@ -81,15 +81,13 @@ class PyTorchJobHandler(Handler):
         Raises:
             RuntimeError: the job could not be submitted or waited for.
         """
-        api, succeeded = _api(inputs), self._succeeded.get(context.urn)
-        submission = replace(Submission.from_inputs(inputs), succeeded=succeeded)
-        cost, logs = inputs.get("cost"), archive.of_urn(context.urn)
-        logs.take(submission.job.was)
-        nodes = None if cost is None else TrainingCost(**cost)
-        facts, pulls = provenance(inputs), RefusedPulls.from_inputs(inputs)
-        training = Training(api, submission, facts, logs, context, nodes, pulls)
+        api, logs = _api(inputs), archive.of_urn(context.urn)
+        logs.take(inputs["job"].get("was", ()))
+        run = {key: value for key, value in inputs.items() if key not in _NOT_OF_A_RUN}
+        run |= {"facts": provenance(inputs), "succeeded": self._succeeded.get(context.urn)}
+        training = Training.of(run, api, logs, context)
         try:
-            result = _with_waiter(api, training, inputs)
+            result = _with_waiter(api, training, run, inputs)
             if result is None:
                 result = training.to_the_end()
                 if (hook := inputs.get("hook")) is not None:
@@ -110,7 +108,7 @@ class PyTorchJobHandler(Handler):
             RuntimeError: the API server refused them, or refused to replace a successful run.
         """
         state = upgraded(state)
-        api = _now(state, inputs)
+        api = _api({**state, "kubeconfig": inputs["kubeconfig"]})  # with the name that it still has
         job = f"{api.namespace}/{api.name}"
         if _trains(self._changes(state, inputs, context)):
             validate_admission(inputs)
@@ -173,7 +171,7 @@ def _of_running(
     if inputs["kubeconfig"] is UNKNOWN:  # until other jobs or the cluster have changed
         return None, []
     try:
-        values = _now(state, inputs).read_values()
+        values = _api({**state, "kubeconfig": inputs["kubeconfig"]}).read_values()
     except REQUEST_ERRORS:
         return None, []
     if values is None:
@@ -187,16 +185,15 @@ def _of_running(
     return None, []
 
 
-def _with_waiter(ledger: Ledger, training: Training, inputs: Properties) -> RunResult | None:
+def _with_waiter(
+    ledger: Ledger, training: Training, run: Properties, inputs: Properties
+) -> RunResult | None:
     """Follow a run's waiter, which may have to be created; return None if the run has no waiter."""
     context, image = training.context, inputs.get("waiter")
-    if not ledger.resume(inputs):
+    if not ledger.resume(run):
         ledger.remove(context)
         if image is None:
             return None
-        others = {"hook", "kubeconfig", "waiter"}
-        run = {key: value for key, value in inputs.items() if key not in others}
-        run |= {"facts": training.facts, "succeeded": training.submission.succeeded}
         try:
             ledger.begin(run, image, inputs.get("hook"))
         except ApiException as error:
@@ -230,11 +227,6 @@ def _costs(state: Properties, inputs: Properties) -> str:
 
 def _trains(changes: Sequence[Change]) -> bool:
     return any(change.replace for change in changes)
-
-
-def _now(state: Properties, inputs: Properties) -> Ledger:
-    """Return a client for the run in `state`, which has its old name until it is changed."""
-    return _api({**state, "kubeconfig": inputs["kubeconfig"]})
 
 
 def _api(properties: Mapping[str, Any]) -> Ledger:

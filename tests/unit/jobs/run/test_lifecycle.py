@@ -118,7 +118,7 @@ def test_a_change_in_place_reaches_the_waiter_of_a_run_in_progress(ledger: Magic
     state = {**INPUTS, "result": {"state": "Running", "run_id": "mine-1"}}
     found = PyTorchJobHandler().update(state, now, Quiet())
     assert found["result"]["state"] == "Running"
-    ledger.resume.assert_called_once_with(now)
+    assert ledger.resume.call_args.args[0]["job"]["stall"] == 600
     assert (ledger.remove.called, ledger.begin.called) == (False, False)
     ledger.follow.side_effect = Unreachable("no route")
     with pytest.raises(RuntimeError, match=r"no route\. If it has been submitted, it continues"):

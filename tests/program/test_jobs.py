@@ -189,6 +189,17 @@ def test_jobs_that_do_not_fit_take_turn(declared: Declare, monkeypatch: pytest.M
     assert all(runs_before(program, name) == set() for name in ("a", "b", "c", "mnist-gloo"))
 
 
+def test_a_job_is_left_to_its_waiter_unless_others_have_no_room_until_it_ends(
+    declared: Declare,
+) -> None:
+    """A later one would otherwise be submitted to a full cluster, where it can't start."""
+    small = {"script": PLAIN, "cpu": "400m", "wait": False}
+    program = declared(jobs={"a": small, "b": small, "mnist-gloo": {"wait": False}})
+    left = {name: "waiter" in program.one(RUN, name).inputs for name in ("a", "b", "mnist-gloo")}
+    assert left == {"a": False, "b": False, "mnist-gloo": True}
+    assert "waiter" in declared(jobs={"a": small}).one(RUN).inputs
+
+
 def test_a_job_starts_after_the_gates_of_those_that_it_needs(declared: Declare) -> None:
     taken = {"net": {"job": "b", "artifact": "net.pt"}}
     last, storing = {"dependsOn": ["a"], "inputs": taken}, {"outputs": "abfs://results/b"}

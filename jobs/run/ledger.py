@@ -58,11 +58,7 @@ class Ledger(JobApi):
         self._unless_gone(Request("PATCH", self._of("ConfigMap", self.own), body={"data": values}))
 
     def resume(self, run: Mapping[str, Any]) -> bool:
-        """Return whether a waiter was started for `run`, which may have ended since.
-
-        If fields that only the wait uses have changed, such as `timeout`, a new pod of the waiter
-        continues with their new values.
-        """
+        """Return whether a waiter was started for `run`, and pass it the job's new limits."""
         values = self.read_values() or {}
         # Before its first status, the waiter may not even exist.
         if not values.keys() & {"status", "result"}:
@@ -176,24 +172,22 @@ class Ledger(JobApi):
             self._ensure({**one, "binaryData": {"part": base64.b64encode(part).decode()}}, ledger)
         self.note(logs=f"{digest} {len(parts)}", result=json.dumps(result.as_map()))
 
-    def catch_up(
-        self, archive: Archive, values: Mapping[str, str] | None = None
-    ) -> RunResult | None:
+    def catch_up(self, logs: Archive, values: Mapping[str, str] | None = None) -> RunResult | None:
         """Return the run's result and archive its logs, or return None while it is running."""
         values = values or self.read_values() or {}
         if "result" not in values:
             return None
         result = RunResult.from_map(json.loads(values["result"]))
-        if result.run_id is not None and not archive.run(result.run_id).is_complete:
+        if result.run_id is not None and not logs.run(result.run_id).is_complete:
             digest, count = values["logs"].split()
             names = (f"{self.own}-{digest}-{number}" for number in range(int(count)))
             parts = [self._one("ConfigMap", each) for each in names]
             data = (each["binaryData"]["part"] for each in parts if each is not None)
             packed = b"".join(map(base64.b64decode, data))
             with suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(io.BytesIO(packed)) as file:
-                archive.directory.mkdir(0o700, parents=True, exist_ok=True)
-                file.extractall(archive.directory)
-                archive.keep({str(Path(name).parent) for name in file.namelist()})
+                logs.directory.mkdir(0o700, parents=True, exist_ok=True)
+                file.extractall(logs.directory)
+                logs.keep({str(Path(name).parent) for name in file.namelist()})
         return result
 
     def _ensure(self, manifest: Object, owner: Object | None = None) -> Object:

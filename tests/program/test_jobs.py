@@ -180,24 +180,15 @@ def test_jobs_that_do_not_fit_take_turn(declared: Declare, monkeypatch: pytest.M
         return {other for other, end in ended.items() if end < began[name]}
 
     monkeypatch.setattr(_Mocks, "new_resource", timed)
-    small = {"script": PLAIN, "cpu": "400m"}
-    program = declared(jobs={"a": small, "b": small, "c": small, "mnist-gloo": {}})
+    small, last = {"script": PLAIN, "cpu": "400m", "wait": False}, {"wait": False}
+    program = declared(jobs={"a": small, "b": small, "c": small, "mnist-gloo": last})
+    # Those that others wait for are not left to a waiter.
+    assert [each.name for each in program.of(RUN) if "waiter" in each.inputs] == ["mnist-gloo"]
     assert earlier("a") == earlier("b") == set()
     assert earlier("c") >= {"a"}
     assert earlier("mnist-gloo") == {"a", "b", "c"}
     # Whatever becomes of the one that they wait for.
     assert all(runs_before(program, name) == set() for name in ("a", "b", "c", "mnist-gloo"))
-
-
-def test_a_job_is_left_to_its_waiter_unless_others_have_no_room_until_it_ends(
-    declared: Declare,
-) -> None:
-    """A later one would otherwise be submitted to a full cluster, where it can't start."""
-    small = {"script": PLAIN, "cpu": "400m", "wait": False}
-    program = declared(jobs={"a": small, "b": small, "mnist-gloo": {"wait": False}})
-    left = {name: "waiter" in program.one(RUN, name).inputs for name in ("a", "b", "mnist-gloo")}
-    assert left == {"a": False, "b": False, "mnist-gloo": True}
-    assert "waiter" in declared(jobs={"a": small}).one(RUN).inputs
 
 
 def test_a_job_starts_after_the_gates_of_those_that_it_needs(declared: Declare) -> None:

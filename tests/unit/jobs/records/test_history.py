@@ -35,9 +35,8 @@ def test_a_record_outlives_the_logs_of_its_run_and_the_job() -> None:
 
 
 def test_records_are_ordered_and_the_oldest_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By time, also after the job was renamed."""
     monkeypatch.setattr(history, "MOST", 2)
-    third = "its-name-now-20260103-000000-cccc"
+    third = "after-it-was-renamed-20260103-000000-cccc"
     for run_id in (FIRST, SECOND, third):
         remembered(run_id, None)
         mine().run(run_id).directory.mkdir()

@@ -16,7 +16,7 @@ SHOWN_VARIABLE = "SLIPWAY_SHOWN_JOB"
 NO_WAIT_VARIABLE = "SLIPWAY_NO_WAIT"
 """The environment variable that `make up WAIT=0` sets.
 
-`up` then waits for a run to finish only if its job sets `wait: true` or another job depends on it.
+`up` then waits for a run to finish only if its job sets `wait: true` or other jobs follow it.
 Each other run is watched by a pod in the cluster, its waiter.
 """
 

@@ -67,9 +67,9 @@ def train(
     stay pending would exceed the start timeout.
     """
     runs, costs = dict[str, Run](), context.costs
-    needed = {name for job in jobs for name in plan.prerequisites(job)}
     cache = _data_cache(jobs, context)
     schedule = plan.Schedule(jobs, context.capacity)
+    first = {name for job in jobs for name in (*plan.prerequisites(job), *schedule.waits[job.name])}
     for declared in schedule.ordered:
         job = adapt(declared, context.cluster)
         before = {name: runs[name] for name in plan.prerequisites(job)}
@@ -86,7 +86,7 @@ def train(
             ),
             cost=asdict(costs[job.name], dict_factory=only_known) if job.name in costs else None,
             pulls=context.cluster.refused_pulls,
-            waiter=_waiter(job, needed, context),
+            waiter=_waiter(job, first, context),
             hook=context.hook,
             opts=ResourceOptions(depends_on=Output.from_input(_with_images(submission, after))),
         )
@@ -155,11 +155,13 @@ def _submission(
 
 
 def _waiter(
-    job: TrainingJob, needed: Collection[str], context: RunContext
+    job: TrainingJob, first: Collection[str], context: RunContext
 ) -> pulumi.Input[str] | None:
     """Declare the image for the pod that watches a job's run; None if `up` waits for the run."""
-    is_left = job.wait is None and os.environ.get(NO_WAIT_VARIABLE) and job.name not in needed
-    if job.wait is not False and not is_left:
+    is_left = not job.wait if job.wait is not None else bool(os.environ.get(NO_WAIT_VARIABLE))
+    if is_left and job.name in first:
+        pulumi.log.info(f"job {job.name} isn't detached: other jobs start only after it ends")
+    if not is_left or job.name in first:
         return None
     base = context.images.spec()
     try:

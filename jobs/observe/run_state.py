@@ -125,7 +125,7 @@ class RunState:
     def cured_by_a_retry(self) -> str | None:
         """The disruption by the cluster that ended the run, or None if it failed on its own."""
         disruption = self.disruption or self.lost_node
-        if disruption is None or not disruption.brought_about(self.cause):
+        if disruption is None or self.job_deleted or not disruption.brought_about(self.cause):
             return None
         return disruption.text
 

@@ -26,7 +26,7 @@ _REPEATS = 3
 _EARLY = timedelta(seconds=120)
 """After this time, even a program that reports no steps may have completed some."""
 _NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
-_REMOVED = End("Failed", "the PyTorchJob was deleted while it was running, but not by Slipway")
+REMOVED = End("Failed", "the PyTorchJob was deleted while it was running, but not by Slipway")
 _REMOVED_WHEN_DONE = End("Succeeded", "every rank exited with 0 before the PyTorchJob was deleted")
 _RAISE_TIMEOUT = "raise the job's `timeout`, or give it less to do"
 _RAISE_STALL = "find out what its ranks were waiting for, or raise the job's `stall`"
@@ -53,7 +53,7 @@ def end_of(
             return End("Succeeded", message)
         return _succeeded(run, message, elapsed, declared)
     if run.job_deleted:
-        return _REMOVED_WHEN_DONE if run.all_succeeded else _REMOVED
+        return _REMOVED_WHEN_DONE if run.all_succeeded else REMOVED
     if is_suspended(run.job):
         return None
     return (

@@ -134,8 +134,9 @@ class Archive:
         return Run(self.directory / run_id)
 
     def runs(self) -> list[Run]:
-        """Return the runs that have a folder, oldest first: their IDs begin with a timestamp."""
-        return [Run(path) for path in sorted(self.directory.glob("*")) if path.is_dir()]
+        """Return the runs that have a folder, oldest first."""
+        runs = [Run(path) for path in self.directory.glob("*") if path.is_dir()]
+        return sorted(runs, key=lambda run: by_time(run.id))
 
     def keep(self, run_ids: Collection[str]) -> None:
         """Delete the logs of all runs except `run_ids`, the attempts to keep."""
@@ -155,6 +156,11 @@ class Archive:
         self.keep(())
         with suppress(OSError):
             self.directory.rmdir()
+
+
+def by_time(run_id: str) -> list[str]:
+    """Return a key that sorts run IDs by time: they begin with a name that the job had."""
+    return run_id.split("-")[-3:]
 
 
 def of_urn(urn: str) -> Archive:

@@ -16,7 +16,7 @@ from core.fitting import fitting
 from core.paths import project_dir
 from core.process import CommandFailed, run
 from jobs.api.lines import seconds_between
-from jobs.records.archive import Archive, Run
+from jobs.records.archive import Archive, Run, by_time
 from jobs.records.events import Event, events_of, figure, numbers
 from jobs.result import RunResult
 from slipway.termination import read
@@ -81,8 +81,7 @@ class History:
         return [record for record in map(_read, self._files()) if record is not None]
 
     def _files(self) -> list[Path]:
-        # Their names begin with the time.
-        return sorted(self.archive.directory.glob("*.json"))
+        return sorted(self.archive.directory.glob("*.json"), key=lambda file: by_time(file.stem))
 
     def _file(self, run_id: str) -> Path:
         return self.archive.directory / f"{run_id}.json"

@@ -8,7 +8,7 @@ import base64
 import io
 import json
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -23,6 +23,7 @@ from core.paths import CHECKOUT
 from core.wait import NotYet, until
 from jobs.api.client import JobApi, Object
 from jobs.model.pytorchjob import Topology, run_of
+from jobs.model.submission import Submission
 from jobs.observe.wait import InterruptedWait
 from jobs.records.archive import Archive
 from jobs.result import RUNNING, RunResult
@@ -56,10 +57,25 @@ class Ledger(JobApi):
         """Write values to the ledger, keyed by name; do nothing if it no longer exists."""
         self._unless_gone(Request("PATCH", self._of("ConfigMap", self.own), body={"data": values}))
 
-    def begin(
-        self, run: Mapping[str, Any], digest: str, image: str, hook: Mapping[str, Any] | None
-    ) -> None:
-        """Create the ledger and its objects, unless a killed `up` has already created them.
+    def resume(self, run: Mapping[str, Any]) -> bool:
+        """Return whether a waiter was started for `run`, and pass it the job's new limits."""
+        values = self.read_values() or {}
+        # Before its first status, the waiter may not even exist.
+        if not values.keys() & {"status", "result"}:
+            return False
+        begun, is_same = json.loads(values["run"]), False
+        with suppress(RuntimeError):  # such a job was valid when the run began
+            before, now = (Submission.from_inputs(each).digest() for each in (begun, run))
+            is_same = before == now
+        if is_same and begun["job"] != run["job"]:
+            # The pods come first: if this process is killed now, the next one repeats both steps.
+            for pod in self._waiters():
+                self.delete_pod(pod["metadata"]["name"])
+            self.note(run=json.dumps({**begun, "job": run["job"]}))
+        return is_same
+
+    def begin(self, run: Mapping[str, Any], image: str, hook: Mapping[str, Any] | None) -> None:
+        """Create the ledger and its objects.
 
         `run` contains the inputs for `jobs.run.waiter`, and `image` the packages in waiter.txt. The
         `hook`, a `jobs.run.notify.Hook`, is kept in a Secret rather than in the ledger.
@@ -70,7 +86,7 @@ class Ledger(JobApi):
         jobs_own = self._one("ServiceAccount", run["account"]) or {}
         account["imagePullSecrets"] = jobs_own.get("imagePullSecrets") or []
         modules["binaryData"] = {"code.zip": base64.b64encode(code()).decode()}
-        ledger["data"] = {"digest": digest, "run": json.dumps(run)}
+        ledger["data"] = {"run": json.dumps(run)}
         secret["stringData"] = {"hook": json.dumps(hook)}
         owner = self._ensure(ledger)
         secrets = [] if hook is None else [secret]
@@ -100,17 +116,18 @@ class Ledger(JobApi):
         while (values := self.read_values()) is not None:
             for text in json.loads(values.get("warnings", "[]")):
                 context.warn(text)
-            if (result := self._ended(values, logs)) is not None:
+            if (result := self.catch_up(logs, values)) is not None:
                 return result
             context.status(values.get("status", "waiting for the waiter's pod to start"))
             if not to_the_end and (result := self._running(values)) is not None:
                 return result
             if "status" not in values and waited > _START_SECONDS:
-                text = "; ".join(self._troubles()) or "its pod is not on a node yet"
+                found = [each for pod in self._waiters() for each in troubles(pod)]
+                text = "; ".join(found) or "its pod is not on a node yet"
                 raise InterruptedWait(
                     f"the waiter for job {self.name} did not start within {_START_SECONDS:g} s: "
                     f"{text}. To find out why, run `kubectl --namespace {self.namespace} describe "
-                    f"job {self.own}`; the next `make up` follows the job again"
+                    f"job {self.own}`; the next `make up` creates it again"
                 )
             if context.cancelled.wait(_POLL_SECONDS):
                 raise InterruptedWait(
@@ -136,10 +153,9 @@ class Ledger(JobApi):
         size = topology.world_size
         return RunResult(state=RUNNING, run_id=id_, world_size=size, last_succeeded=succeeded)
 
-    def _troubles(self) -> Iterator[str]:
+    def _waiters(self) -> list[Object]:
         own = {"labelSelector": f"batch.kubernetes.io/job-name={self.own}"}
-        for pod in self._items(self._pods, own):
-            yield from troubles(pod)
+        return self._items(self._pods, own)
 
     def end(self, result: RunResult, logs: Archive) -> None:
         """Write the run's result, after its logs and records."""
@@ -156,24 +172,22 @@ class Ledger(JobApi):
             self._ensure({**one, "binaryData": {"part": base64.b64encode(part).decode()}}, ledger)
         self.note(logs=f"{digest} {len(parts)}", result=json.dumps(result.as_map()))
 
-    def catch_up(self, archive: Archive) -> RunResult | None:
+    def catch_up(self, logs: Archive, values: Mapping[str, str] | None = None) -> RunResult | None:
         """Return the run's result and archive its logs, or return None while it is running."""
-        return self._ended(self.read_values() or {}, archive)
-
-    def _ended(self, values: Mapping[str, str], archive: Archive) -> RunResult | None:
+        values = values or self.read_values() or {}
         if "result" not in values:
             return None
         result = RunResult.from_map(json.loads(values["result"]))
-        if result.run_id is not None and not archive.run(result.run_id).is_complete:
+        if result.run_id is not None and not logs.run(result.run_id).is_complete:
             digest, count = values["logs"].split()
             names = (f"{self.own}-{digest}-{number}" for number in range(int(count)))
             parts = [self._one("ConfigMap", each) for each in names]
             data = (each["binaryData"]["part"] for each in parts if each is not None)
             packed = b"".join(map(base64.b64decode, data))
             with suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(io.BytesIO(packed)) as file:
-                archive.directory.mkdir(0o700, parents=True, exist_ok=True)
-                file.extractall(archive.directory)
-                archive.keep({str(Path(name).parent) for name in file.namelist()})
+                logs.directory.mkdir(0o700, parents=True, exist_ok=True)
+                file.extractall(logs.directory)
+                logs.keep({str(Path(name).parent) for name in file.namelist()})
         return result
 
     def _ensure(self, manifest: Object, owner: Object | None = None) -> Object:

@@ -10,10 +10,9 @@ from typing import Any, ClassVar
 
 from kubernetes.client.exceptions import ApiException
 
-from clusters.cloud_reports import RefusedPulls
 from core import kube
 from core.context import Context
-from core.handler import Change, Handler, Properties
+from core.handler import UNKNOWN, Change, Handler, Properties
 from core.kube import REQUEST_ERRORS, api_message
 from jobs.api.client import Unreachable
 from jobs.model.manifest import manifest
@@ -32,6 +31,7 @@ from jobs.run.takeover import upgraded
 from jobs.run.train import Training
 
 _REFUSED = frozenset({401, 403})
+_NOT_OF_A_RUN = frozenset({"hook", "kubeconfig", "waiter"})
 
 
 class PyTorchJobHandler(Handler):
@@ -51,7 +51,7 @@ class PyTorchJobHandler(Handler):
         changes = self._changes(state, inputs, context)
         succeeded = state["result"]["state"] == "Succeeded"
         if state["result"]["state"] == RUNNING:
-            result, own = _of_running(inputs, context)
+            result, own = _of_running(state, inputs, context)
             state, changes = {**state, "result": result or state["result"]}, [*changes, *own]
         elif not succeeded:
             changes.append(Change("result", replace=True, drift=True))
@@ -79,24 +79,24 @@ class PyTorchJobHandler(Handler):
         """Run the job until it ends, or resume waiting for one that an interrupted `up` started.
 
         Raises:
-            RuntimeError: the job could not be submitted.
+            RuntimeError: the job could not be submitted or waited for.
         """
-        api, succeeded = _api(inputs), self._succeeded.get(context.urn)
-        submission = replace(Submission.from_inputs(inputs), succeeded=succeeded)
-        cost, logs = inputs.get("cost"), archive.of_urn(context.urn)
-        logs.take(submission.job.name, submission.job.was)
-        nodes = None if cost is None else TrainingCost(**cost)
-        facts, pulls = provenance(inputs), RefusedPulls.from_inputs(inputs)
-        training = Training(api, submission, facts, logs, context, nodes, pulls)
+        api, logs = _api(inputs), archive.of_urn(context.urn)
+        logs.take(inputs["job"]["name"], inputs["job"].get("was", ()))
+        run = {key: value for key, value in inputs.items() if key not in _NOT_OF_A_RUN}
+        run |= {"facts": provenance(inputs), "succeeded": self._succeeded.get(context.urn)}
+        training = Training.of(run, api, logs, context)
         try:
-            result = _with_waiter(api, training, inputs)
+            result = _with_waiter(api, training, run, inputs)
             if result is None:
                 result = training.to_the_end()
                 if (hook := inputs.get("hook")) is not None:
                     Hook(**hook).notify_in_thread(api.name, result, context.warn)
         except REQUEST_ERRORS as error:
             raise RuntimeError(
-                f"PyTorchJob {api.name} was not submitted: {api_message(error)}"
+                f"a request about PyTorchJob {api.namespace}/{api.name} failed: "
+                f"{api_message(error)}. If it has been submitted, it continues, and the next "
+                "`make up` waits for it again"
             ) from error
         context.status(str(result))
         return f"{api.namespace}/{api.name}", {"result": result.as_map()}
@@ -107,35 +107,37 @@ class PyTorchJobHandler(Handler):
         Raises:
             RuntimeError: the API server refused them, or refused to replace a successful run.
         """
-        state, api = upgraded(state), _api(inputs)
+        state = upgraded(state)
+        api = _api({**state, "kubeconfig": inputs["kubeconfig"]})  # with the name that it still has
         job = f"{api.namespace}/{api.name}"
         if _trains(self._changes(state, inputs, context)):
             validate_admission(inputs)
             raise RuntimeError(f"PyTorchJob {job} is no longer refused: run the same command again")
-        old, new = (Submission.from_inputs(each) for each in (state, inputs))
-        before, now = manifest(old), manifest(new)
+        before, now = (manifest(Submission.from_inputs(each)) for each in (state, inputs))
+        logs, is_running = archive.of_urn(context.urn), state["result"]["state"] == RUNNING
         try:
-            if old.job.name != new.job.name:
-                if state["result"]["state"] == RUNNING:
+            if state["job"]["name"] != inputs["job"]["name"]:
+                if is_running and "result" not in (api.read_values() or {}):
                     raise RuntimeError(
                         f"PyTorchJob {job} is still running; rename it after it finishes"
                     )
                 # An object can't be renamed; the result, the logs and the files do not need it.
-                archive.of_urn(context.urn).take(new.job.name, new.job.was)
-                remove(_api(state), context)
+                logs.take(inputs["job"]["name"], inputs["job"].get("was", ()))
+                if is_running and (ended := api.catch_up(logs)) is not None:
+                    state, is_running = {**state, "result": ended.as_map()}, False
+                remove(api, context)
+                api.remove(context)
             elif before != now:
                 patch_in_place(api, before, now)
         except REQUEST_ERRORS as error:
             raise RuntimeError(
                 f"PyTorchJob {job} was not changed: {api_message(error)}. Nothing was trained, and "
-                "the result is kept. Correct the settings, or delete the PyTorchJob, which the "
-                f"result does not need, with `kubectl --namespace {api.namespace} delete "
-                f"pytorchjob {api.name}`; then run the same command again"
+                "the result is kept. Correct the settings or, if its run has ended, delete the "
+                f"PyTorchJob with `kubectl --namespace {api.namespace} delete pytorchjob "
+                f"{api.name}`, which the result does not need; then run the same command again"
             ) from error
-        if state["result"]["state"] == RUNNING:
-            logs, is_left = archive.of_urn(context.urn), "waiter" in inputs
-            result = api.follow(context, logs, to_the_end=not is_left)
-            return {"result": result.as_map()}
+        if is_running:
+            return self.create(inputs, context)[1]
         return {"result": _searched(state, inputs, context)}
 
     def delete(self, state: Properties, context: Context) -> None:
@@ -162,10 +164,14 @@ class PyTorchJobHandler(Handler):
         return alters_result(super().diff(state, inputs, context), state, inputs)
 
 
-def _of_running(inputs: Properties, context: Context) -> tuple[Any, list[Change]]:
+def _of_running(
+    state: Properties, inputs: Properties, context: Context
+) -> tuple[Any, list[Change]]:
     """Return the result, if any, of a run that a waiter watches, and the changes it causes."""
+    if inputs["kubeconfig"] is UNKNOWN:  # until other jobs or the cluster have changed
+        return None, []
     try:
-        values = _api(inputs).read_values()
+        values = _api({**state, "kubeconfig": inputs["kubeconfig"]}).read_values()
     except REQUEST_ERRORS:
         return None, []
     if values is None:
@@ -175,27 +181,26 @@ def _of_running(inputs: Properties, context: Context) -> tuple[Any, list[Change]
     if result is not None or "waiter" not in inputs:
         return result, [Change("result", drift=True)]
     text = values.get("status", "its waiter is starting")
-    context.info(f"still running: {text}. `make wait JOB={inputs['job']['name']}` follows it")
+    context.info(f"still running: {text}. `make wait JOB={state['job']['name']}` follows it")
     return None, []
 
 
-def _with_waiter(ledger: Ledger, training: Training, inputs: Properties) -> RunResult | None:
+def _with_waiter(
+    ledger: Ledger, training: Training, run: Properties, inputs: Properties
+) -> RunResult | None:
     """Follow a run's waiter, which may have to be created; return None if the run has no waiter."""
-    context, digest, image = training.context, training.submission.digest(), inputs.get("waiter")
-    if (ledger.read_values() or {}).get("digest") != digest:
+    context, image = training.context, inputs.get("waiter")
+    if not ledger.resume(run):
         ledger.remove(context)
         if image is None:
             return None
-        others = {"hook", "kubeconfig", "waiter"}
-        run = {key: value for key, value in inputs.items() if key not in others}
-        run |= {"facts": training.facts, "succeeded": training.submission.succeeded}
         try:
-            ledger.begin(run, digest, image, inputs.get("hook"))
+            ledger.begin(run, image, inputs.get("hook"))
         except ApiException as error:
+            ledger.remove(context)
             if error.status not in _REFUSED:
                 raise
             context.warn(f"waiting here, because a waiter was refused: {api_message(error)}")
-            ledger.remove(context)
             return None
     return ledger.follow(context, training.logs, to_the_end=image is None)
 

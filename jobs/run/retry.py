@@ -11,6 +11,7 @@ from typing import Any
 
 from jobs.api.lines import moment
 from jobs.model.parts import Drill
+from jobs.observe.verdict import REMOVED
 from jobs.records.archive import Log, Run
 from jobs.records.events import Event, events_of
 from jobs.result import RunResult
@@ -41,6 +42,8 @@ def last_succeeded(job: Mapping[str, Any]) -> str | None:
 
 def curable(result: RunResult, retry_on: Collection[str]) -> str | None:
     """Return the reason why a run ended, or None if `retry_on` does not permit a retry."""
+    if result.reason == REMOVED.reason:
+        return None  # whoever deletes the job wants the run to stop
     disruption = None if result.failure is None else result.failure.disruption
     if disruption is not None:
         return disruption if "lostNode" in retry_on else None

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 from kubernetes.client.exceptions import ApiException
 
@@ -42,6 +42,16 @@ class Training:
     pulls: RefusedPulls | None = None  # image pulls that were refused but may still be authorised
     takes_ended: bool = False  # whether to adopt a job that has ended, after a killed wait
     clock: Callable[[], float] = time.monotonic  # of `Wait`
+
+    @classmethod
+    def of(
+        cls, run: Mapping[str, Any], api: JobApi, logs: Archive, context: Context, **more: Any
+    ) -> Self:
+        """Return the training for a run's inputs, which include its `facts` and `succeeded`."""
+        submission = replace(Submission.from_inputs(run), succeeded=run["succeeded"])
+        cost = TrainingCost(**run["cost"]) if "cost" in run else None
+        pulls = RefusedPulls.from_inputs(run)
+        return cls(api, submission, run["facts"], logs, context, cost, pulls, **more)
 
     def to_the_end(self) -> RunResult:
         """Submit the job and wait for it, as often as its retries allow; return the last result.

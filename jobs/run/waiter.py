@@ -9,19 +9,16 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from kubernetes.client.exceptions import ApiException
 
-from clusters.cloud_reports import RefusedPulls
 from core import kube
 from core.context import Silence
 from jobs.api.client import Unreachable
-from jobs.model.submission import Submission
-from jobs.plan import TrainingCost
 from jobs.records.archive import Archive
 from jobs.result import RunResult
 from jobs.run.ledger import Ledger
@@ -65,29 +62,18 @@ def wait(ledger: Ledger, logs: Archive, clock: Callable[[], float] = time.monoto
         return
     notes = _Notes(ledger=ledger, warnings=json.loads(values.get("warnings", "[]")))
     ended = json.loads(values.get("result", "null"))
-    result = RunResult.from_map(ended) if ended else _waited(ledger, values, notes, logs, clock)
+    if ended:
+        result = RunResult.from_map(ended)
+    else:
+        run, more = json.loads(values["run"]), {"takes_ended": True, "clock": clock}
+        result = Training.of(run, ledger, logs, notes, **more).to_the_end()
+        ledger.end(result, logs)
     hook = os.environ.get("SLIPWAY_HOOK")
     if hook is None or "told" in values:
         return
     if not Hook(**json.loads(hook)).notify(ledger.name, result, notes.warn):
         sys.exit("the webhook was not notified; it will be notified after the next restart")
     ledger.note(told="true")
-
-
-def _waited(
-    ledger: Ledger,
-    values: Mapping[str, str],
-    notes: _Notes,
-    logs: Archive,
-    clock: Callable[[], float],
-) -> RunResult:
-    run = json.loads(values["run"])
-    submission = replace(Submission.from_inputs(run), succeeded=run.get("succeeded"))
-    cost = TrainingCost(**run["cost"]) if "cost" in run else None
-    settings = (ledger, submission, run["facts"], logs, notes, cost, RefusedPulls.from_inputs(run))
-    result = Training(*settings, takes_ended=True, clock=clock).to_the_end()
-    ledger.end(result, logs)
-    return result
 
 
 if __name__ == "__main__":

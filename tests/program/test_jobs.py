@@ -180,8 +180,10 @@ def test_jobs_that_do_not_fit_take_turn(declared: Declare, monkeypatch: pytest.M
         return {other for other, end in ended.items() if end < began[name]}
 
     monkeypatch.setattr(_Mocks, "new_resource", timed)
-    small = {"script": PLAIN, "cpu": "400m"}
-    program = declared(jobs={"a": small, "b": small, "c": small, "mnist-gloo": {}})
+    small, last = {"script": PLAIN, "cpu": "400m", "wait": False}, {"wait": False}
+    program = declared(jobs={"a": small, "b": small, "c": small, "mnist-gloo": last})
+    # Those that others wait for are not left to a waiter.
+    assert [each.name for each in program.of(RUN) if "waiter" in each.inputs] == ["mnist-gloo"]
     assert earlier("a") == earlier("b") == set()
     assert earlier("c") >= {"a"}
     assert earlier("mnist-gloo") == {"a", "b", "c"}

@@ -98,7 +98,7 @@ def remembered(stack: str, job: JobState) -> list[Record]:
         if all(each.run_id != run_id for each in records):  # another machine waited for it
             by, final = {"settings": job.declared}, result.as_map()
             records.append(Record(run_id=run_id, submitted=started, provenance=by, result=final))
-    return sorted(records, key=lambda record: record.run_id)
+    return sorted(records, key=lambda record: archive.by_time(record.run_id))
 
 
 def baseline(job: str) -> tuple[str, Record] | None:

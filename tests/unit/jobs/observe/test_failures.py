@@ -137,7 +137,10 @@ def deleted(rank: int) -> dict[str, Any]:
     ],
 )
 def test_a_retry_may_cure_a_failure_that_follows_a_disruption(pods: Any, why: str) -> None:
-    assert why in str(tracked(*pods).cured_by_a_retry)
+    found = tracked(*pods)
+    assert why in str(found.cured_by_a_retry)
+    found.see_jobs([])
+    assert found.cured_by_a_retry is None, "whoever deletes the job deletes its pods"
 
 
 def evicted(rank: int, message: str, **fields: Any) -> dict[str, Any]:

@@ -36,10 +36,12 @@ def test_a_record_outlives_the_logs_of_its_run_and_the_job() -> None:
 
 def test_records_are_ordered_and_the_oldest_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "MOST", 2)
-    third = "mine-20260103-000000-cccc"
+    third = "after-it-was-renamed-20260103-000000-cccc"
     for run_id in (FIRST, SECOND, third):
         remembered(run_id, None)
+        mine().run(run_id).directory.mkdir()
     assert [each.run_id for each in History(mine()).records()] == [SECOND, third]
+    assert [each.id for each in mine().runs()] == [FIRST, SECOND, third]
 
 
 def test_a_run_that_is_taken_up_again_keeps_what_was_known_at_its_start() -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock, call
 
@@ -11,6 +10,7 @@ import pytest
 from kubernetes.client.exceptions import ApiException
 
 from core.handler import UNKNOWN
+from jobs.api.client import Unreachable
 from jobs.config import CATALOG
 from jobs.model.names import RUN_LABEL
 from jobs.model.places import VOLUME_URL
@@ -36,8 +36,7 @@ class Quiet(Row):
 @pytest.fixture(autouse=True)
 def ledger(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
     """The ledger of a run without a waiter in the cluster."""
-    made = MagicMock()
-    made.read_values.return_value = None
+    made = MagicMock(**{"read_values.return_value": None, "resume.return_value": False})
     monkeypatch.setattr(lifecycle, "_api", lambda _: made)
     return made
 
@@ -82,8 +81,9 @@ def test_what_can_alter_the_result_trains_again(path: str, value: object, trains
         ({"status": "2 ranks: 2 running"}, {"waiter": "image"}, {}),
         ({"status": "2 ranks: 2 running"}, {}, {"result": False}),
         (None, {"waiter": "image"}, {"result": True}),
+        (None, {"kubeconfig": UNKNOWN}, {"kubeconfig": False}),
     ],
-    ids=["goes on", "is to be waited for now", "is gone"],
+    ids=["goes on", "is to be waited for now", "is gone", "can't be asked in a preview"],
 )
 def test_a_run_that_was_left_to_its_waiter_is_trained_again_only_if_it_is_gone(
     written: dict[str, str] | None, more: Any, changes: dict[str, bool], ledger: MagicMock
@@ -102,6 +102,19 @@ def test_where_a_waiter_is_refused_the_run_is_waited_for_here(
     result = PyTorchJobHandler().create({**INPUTS, "waiter": "image"}, row)[1]["result"]
     assert result["state"] == "Succeeded"
     assert "waiting here, because a waiter was refused: 403 may not create roles" in row.said
+    ledger.begin.side_effect = ApiException(status=422)
+    with pytest.raises(RuntimeError, match="422"):
+        PyTorchJobHandler().create({**INPUTS, "waiter": "image"}, row)
+    assert ledger.remove.call_count == 4, "what had been created would be waited for in vain"
+
+
+def test_a_change_in_place_reaches_the_waiter_of_a_run_in_progress(ledger: MagicMock) -> None:
+    ledger.resume.return_value, now = True, changed("job/stall", 600)
+    ledger.follow.side_effect = Unreachable("no route")
+    with pytest.raises(RuntimeError, match=r"no route\. If it has been submitted, it continues"):
+        PyTorchJobHandler().update({**INPUTS, "result": {"state": "Running"}}, now, Quiet())
+    assert ledger.resume.call_args.args[0]["job"]["stall"] == 600
+    assert not ledger.remove.called
 
 
 COST: dict[str, Any] = {"fewest": 1, "nodes": 2.0, "hourly": 1.8, "currency": "USD"}
@@ -168,23 +181,36 @@ def test_the_log_of_a_run_is_searched_by_metrics_that_come_after_it() -> None:
     assert kept == {"result": state["result"]}, "what did not change is not looked for again"
 
 
-@pytest.mark.parametrize("component", ["", "training-"])
-def test_a_renamed_job_takes_its_logs(
-    component: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("component", "state"), [("", "Succeeded"), ("", "Running"), ("training-", "Succeeded")]
+)
+def test_a_renamed_job_keeps_its_run_and_takes_its_logs(
+    component: str,
+    state: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    ledger: MagicMock,
 ) -> None:
-    """After two renamings, too, of which the stack saw only the last, and in a component."""
+    """After two renamings, too, of which the stack saw only the last; and in a component; a run must
+    have ended.
+    """
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    removed: list[str] = []
-    monkeypatch.setattr(lifecycle, "remove", lambda api, _context: removed.append(api.name))
-    monkeypatch.setattr(
-        lifecycle, "_api", lambda each: SimpleNamespace(name=each["job"]["name"], namespace="n")
-    )
-    before = {**changed("job/name", "first"), "result": SUCCEEDED}
+    monkeypatch.setattr(lifecycle, "remove", removed := MagicMock())
+    monkeypatch.setattr(lifecycle, "_api", made := MagicMock(return_value=ledger))
+    before = {**changed("job/name", "first"), "result": {**SUCCEEDED, "state": state}}
     History(of_job("dev", f"{component}first")).begin(Record(run_id="first-1", submitted=""))
     now = changed("job/name", "third")
     now["job"]["was"] = ["first", "second"]
     row = Quiet(f"urn:pulumi:dev::slipway::slipway:jobs:PyTorchJob::{component}third")
+    if state == "Running":
+        ledger.read_values.return_value = {"status": "2 ranks: 2 running"}
+        assert not any(each.replace for each in PyTorchJobHandler().diff(before, now, row))
+        with pytest.raises(RuntimeError, match="is still running; rename it after it finishes"):
+            PyTorchJobHandler().update(before, now, row)
+        ledger.read_values.return_value = {"result": ""}
+        ledger.catch_up.return_value = RunResult.from_map(SUCCEEDED)
     assert PyTorchJobHandler().update(before, now, row) == {"result": SUCCEEDED}
-    assert removed == ["first"]
+    assert {call.args[0]["job"]["name"] for call in made.call_args_list} == {"first"}
+    assert [each.call_count for each in (removed, ledger.remove)] == [1, 1]
     records = History(of_job("dev", f"{component}third")).records()
     assert [each.run_id for each in records] == ["first-1"]

@@ -16,6 +16,7 @@ from jobs.model.names import RUN_LABEL
 from jobs.model.parts import Drill
 from jobs.model.pytorchjob import QUEUE_LABEL
 from jobs.model.submission import Submission
+from jobs.observe.verdict import REMOVED
 from jobs.records.archive import Archive
 from jobs.result import RunResult
 from jobs.run import retry
@@ -151,13 +152,14 @@ def test_a_job_suspended_in_another_queue_is_resubmitted(
         (BROKEN, ["lostNode", "ownFailure"], BROKEN["reason"]),
         ({**BROKEN, "state": "TimedOut"}, ["ownFailure"], None),
         ({**BROKEN, "state": "CannotStart"}, ["ownFailure"], None),
+        ({**LOST, "reason": REMOVED.reason}, ["lostNode", "ownFailure"], None),
         (SUCCEEDED, ["lostNode", "ownFailure"], None),
     ],
 )
 def test_what_retry_on_names_is_retried(
     end: dict[str, Any], retry_on: list[str], reason: str | None
 ) -> None:
-    """No disruption or limit of time counts as a failure of its own."""
+    """No disruption or limit of time counts as a failure of its own, and no deletion as either."""
     assert retry.curable(RunResult.from_map(end), retry_on) == reason
 
 

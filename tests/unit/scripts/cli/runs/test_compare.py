@@ -108,11 +108,11 @@ def test_a_limit_that_was_missed_is_still_the_jobs_own() -> None:
 
 def test_earlier_runs_that_ended_are_compared_newest_first_and_one_by_its_id() -> None:
     made([rank_log(0)], run_id=LATEST)
-    for run_id in ("mine-20251231-000000-cccc", BEFORE, LATEST):
+    for run_id in ("old-name-20251231-000000-cccc", BEFORE, LATEST):
         remembered(run_id, {"state": "Succeeded", "accuracy": 0.9, "run_id": run_id})
     remembered("mine-20260103-000000-dddd", None)
     every = not_none(of_job("dev", job()))
-    assert every.columns == ["metric", LATEST, BEFORE, "mine-20251231-000000-cccc"]
+    assert every.columns == ["metric", LATEST, BEFORE, "old-name-20251231-000000-cccc"]
     assert not_none(of_job("dev", job(), BEFORE)).columns == ["metric", LATEST, BEFORE]
     with pytest.raises(CommandError, match=f'did you mean "{BEFORE}"'):
         of_job("dev", job(), BEFORE[:-1])

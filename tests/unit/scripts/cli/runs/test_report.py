@@ -56,7 +56,7 @@ def test_without_a_run_the_next_step_is_named(monkeypatch: pytest.MonkeyPatch) -
         report.read("dev")
 
 
-LATER = "mine-20260109-000000-ffff"
+LATER = "its-new-name-20260109-000000-ffff"
 
 
 def test_every_run_is_named_with_what_trained_it_newest_first() -> None:

@@ -33,7 +33,7 @@ def provide(stack: str, *, brief: bool = False, preview: bool = False) -> int:
     try:
         return set_up(kind, brief=brief, build=source == "build", preview=preview)
     except KeyboardInterrupt:
-        echo("Stopping; packages that are being installed are completed. To continue: `make setup`")
+        echo("Stopping, after any package installation. Run `make setup` again to continue.")
         raise
 
 

@@ -98,9 +98,8 @@ class LocalProcess:
         if code is not None and not self._ended:
             times = {"startedAt": self._started, "finishedAt": now()}
             self._ended = {"exitCode": code, "message": self._message(), **times, **identity}
-        state: dict[str, Any] = {"running": {"startedAt": self._started}}
-        if code is not None:
-            state = {"terminated": self._ended}
+        running = {"running": {"startedAt": self._started}}
+        state = running if code is None else {"terminated": self._ended}
         _, role, index = self.name.rsplit("-", 2)
         phase = "Running" if code is None else "Failed" if code else "Succeeded"
         return {

@@ -93,8 +93,7 @@ class Store:
             if path.name.split(".")[1] == sha256_of(path)[:_DIGITS]:
                 state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
                 return state
-            warning = f"{path} was changed or truncated; using the previous checkpoint"
-            self.events.emit("warning", warning=warning)
+            self.events.warning(f"{path} was changed or truncated; using the previous checkpoint")
         if files:
             raise ValueError(
                 f"all checkpoints in {self.directory} were changed or truncated: remove them "
@@ -135,9 +134,7 @@ class Store:
             self.write(state, step)
         except (OSError, ValueError) as error:
             # Training must not fail because of a checkpoint.
-            self.events.emit(
-                "warning", warning=f"the checkpoint after step {step} was not written: {error}"
-            )
+            self.events.warning(f"the checkpoint after step {step} was not written: {error}")
 
 
 def _copied(value: Any) -> Any:

@@ -54,6 +54,10 @@ class Events:
         if drill.DRILL in os.environ:
             drill.strike(fields, self.emit)
 
+    def warning(self, text: str) -> None:
+        """Report a problem that does not end the training."""
+        self.emit("warning", warning=text)
+
 
 def reported(line: str) -> dict[str, Any]:
     """Return the event in a line of output, even after a progress bar; empty if there is none."""

@@ -74,7 +74,7 @@ def sync(
     paths, others = sort(directory)
     if others:
         names = ", ".join(map(ascii, others))
-        events.emit("warning", warning=f"not copied from {directory}: {names:.500}; {_COPIED}")
+        events.warning(f"not copied from {directory}: {names:.500}; {_COPIED}")
     for name, path in paths.items():
         files[name] = _entry(url, name, sha256_of(path), path.stat().st_size)
     if not files:
@@ -163,11 +163,9 @@ def reach(url: str, seconds: float = 30) -> None:
 def exists(url: str) -> bool:
     """Return whether there is a file at `url`; raises the storage client's errors."""
     store, path = store_of(url)
-    try:
-        store.info(path)  # fsspec's own `exists` returns False for any error
-    except FileNotFoundError:
-        return False
-    return True
+    with suppress(FileNotFoundError):
+        return bool(store.info(path))  # fsspec's own `exists` returns False for any error
+    return False
 
 
 def write(url: str, text: str) -> None:

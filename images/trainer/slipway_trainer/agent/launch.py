@@ -94,7 +94,7 @@ def main(arguments: Sequence[str]) -> int:
     # Only now, so that the retry of a pod that was lost while it copied its files can resume.
     _remove_checkpoints(code, message)
     if left and message.get("rank", own_rank()) == 0:
-        Events(0).emit("warning", warning=place.warning(left))
+        Events(0).warning(place.warning(left))
         message = {"rank": 0, **message, "left_behind": left}
     if message:
         termination.leave(message)
@@ -172,7 +172,7 @@ def _checkpoint_folder(directory: str) -> tuple[str, str]:
 def _failed(what: str, error: Exception) -> str:
     """Emit a warning event with a failure and its reason, and return the warning."""
     text = f"{what}: {artifacts.described(error)}"
-    Events(own_rank()).emit("warning", warning=text)
+    Events(own_rank()).warning(text)
     return text
 
 

@@ -81,7 +81,7 @@ class Mirror:
         except Exception as error:  # noqa: BLE001 - each store raises its own errors
             text = f"{self.directory} has not been copied to {self.url} yet: {described(error)}"
             if self._warned != text:
-                Events(own_rank()).emit("warning", warning=text)
+                Events(own_rank()).warning(text)
             self._warned = text
 
     def unchanged(self) -> set[str]:

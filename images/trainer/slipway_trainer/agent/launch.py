@@ -35,7 +35,7 @@ from typing import Any
 
 from slipway import termination
 from slipway.drill import DRILL
-from slipway.events import Events, own_index, own_rank
+from slipway.events import Events, given_rank, own_rank
 from slipway.uncaught import PEER
 from slipway_trainer.agent import artifacts
 from slipway_trainer.agent.child import DEBUG, received, wait_for
@@ -257,7 +257,7 @@ def _destination(url: str, code: int, rank: int) -> str:
     """Return the URL for this replica's files: the run's folder, or a subfolder if not rank 0."""
     if "PET_RDZV_ENDPOINT" in os.environ:
         # In an elastic job, the worker that succeeds as rank 0 has the result.
-        replica = None if code == 0 and rank == 0 else own_index()
+        replica = None if code == 0 and rank == 0 else given_rank()
     else:
         replica = int(os.environ.get("PET_NODE_RANK", os.environ.get("RANK", "0"))) or None
     folders = [url.rstrip("/"), os.environ.get("SLIPWAY_RUN_ID", "")]

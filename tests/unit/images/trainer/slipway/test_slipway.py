@@ -77,6 +77,25 @@ def test_what_finish_is_called_with_later_wins_and_nothing_is_lost(program: Prog
     assert list(program.directory.iterdir()) == []
 
 
+@pytest.mark.parametrize(("size", "given", "rank"), [(2, "1", 1), (4, "4", 1), (1, "2", 0)])
+def test_a_process_that_the_program_started_has_its_rank_in_the_group_of_all(
+    program: Program, size: int, given: str, rank: int
+) -> None:
+    """They have their pod's RANK. Rank 0 alone saves and leaves the pod's result."""
+    group = f"is_initialized=lambda: True, get_rank=lambda: 1, get_world_size=lambda: {size}"
+    text = (
+        f"import sys, types; dist = types.SimpleNamespace({group})\n"
+        "sys.modules['torch.distributed'] = dist; slipway.checkpoints.stopping.set()\n"
+        "slipway.log(saves=int(slipway.due(1))); dist.is_initialized = bool"
+    )
+    program.environment["SLIPWAY_CHECKPOINT_DIR"] = str(program.directory)
+    [event] = program.run(text, RANK="0", WORLD_SIZE=given).events
+    assert (event["rank"], event["metrics"]["saves"]) == (rank, rank == 0)
+    assert bool(program.message) == (rank == 0)
+    program.run(text, SLIPWAY_MESSAGE_DIR=str(program.directory))
+    assert (program.directory / f"{rank}.json").exists()
+
+
 def test_of_many_epochs_the_latest_are_kept(program: Program) -> None:
     logs = "for epoch in range(1, 1203): slipway.log(epoch=epoch, a=epoch)\n"
     done = program.run(f"{logs}print(slipway.reporting.logged()['epoch_metrics']['a'][::999])")

@@ -29,7 +29,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import nullcontext
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -244,7 +244,8 @@ def _hold(code: int, message: dict[str, Any]) -> None:
     # An out-of-memory kill shows only once the container really terminates.
     if seconds == 0 or is_stopped or code in {0, _KILLED}:
         return
-    now, text = datetime.now(UTC), json.dumps(termination.read(termination.container_log()))
+    now = datetime.now(timezone.utc)
+    text = json.dumps(termination.read(termination.container_log()))
     until = f"{now + timedelta(seconds=seconds):%Y-%m-%d %H:%M:%S} UTC"
     ended = {"exitCode": code, "reason": "Error", "finishedAt": f"{now:%FT%TZ}", "message": text}
     Events(rank).emit("held", until=until, terminated=ended)

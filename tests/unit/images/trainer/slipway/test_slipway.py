@@ -2,12 +2,14 @@
 
 import ast
 import math
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
+from core.paths import CHECKOUT
 from tests.unit.images.trainer.container import TRAINER, Container, Ended, ended
 
 _ON_USE = {"checkpoint_store": {"torch"}, "worlds": {"torch"}}
@@ -120,7 +122,11 @@ def test_nothing_that_goes_wrong_fails_the_training(program: Program, text: str,
     assert "went on" in done.err
 
 
-def test_it_needs_nothing_but_the_python_that_its_wheel_names() -> None:
+def test_it_needs_nothing_but_the_python_that_its_wheel_names(tmp_path: Path) -> None:
+    """And the launcher needs Python 3.10, since `make local` starts it in the user's own."""
+    command = ("mypy", "--python-version", "3.10", f"--cache-dir={tmp_path}")
+    agent = TRAINER / "slipway_trainer/agent"
+    subprocess.run([sys.executable, "-m", *command, agent], cwd=CHECKOUT, check=True)
     declared = tomllib.loads((TRAINER / "pyproject.toml").read_text())["project"]
     assert declared["requires-python"] == ">=3.9"
     assert "dependencies" not in declared

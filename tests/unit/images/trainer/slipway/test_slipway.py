@@ -98,6 +98,17 @@ def test_a_process_that_the_program_started_has_its_rank_in_the_group_of_all(
     assert (program.directory / f"{rank}.json").exists()
 
 
+def test_sigterm_ends_the_children_of_a_program_that_saves_at_its_next_step(
+    program: Program,
+) -> None:
+    text = (
+        "import multiprocessing as of, time; fork = of.get_context('fork'); begun = fork.Event()\n"
+        "child = fork.Process(target=lambda: begun.set() or time.sleep(20)); slipway.due(1)\n"
+        "child.start(); begun.wait(); child.terminate(); child.join(); print(child.exitcode)"
+    )
+    assert program.run(text, SLIPWAY_CHECKPOINT_DIR=str(program.directory)).out == "-15\n"
+
+
 def test_of_many_epochs_the_latest_are_kept(program: Program) -> None:
     logs = "for epoch in range(1, 1203): slipway.log(epoch=epoch, a=epoch)\n"
     done = program.run(f"{logs}print(slipway.reporting.logged()['epoch_metrics']['a'][::999])")

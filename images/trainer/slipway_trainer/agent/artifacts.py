@@ -68,7 +68,7 @@ def sync(
     `LIST`, the list of files, is written last, so if it exists, all files are complete. It is the
     first entry in the result. Files in `sent` are already there, and are only verified.
 
-    Raises `TimeoutError` after `LIMIT_SECONDS`, `NotArrivedError`, or the storage client's errors.
+    Raises `TimeoutError` after `limit_seconds`, `NotArrivedError`, or the storage client's errors.
     """
     begun, files = time.monotonic(), dict[str, dict[str, Any]]()
     paths, others = sort(directory)
@@ -79,7 +79,8 @@ def sync(
         files[name] = _entry(url, name, sha256_of(path), path.stat().st_size)
     if not files:
         return {}
-    with time_limit(LIMIT_SECONDS, f"copying {len(files)} files to {url}"):
+    total = sum(entry["bytes"] for entry in files.values())
+    with time_limit(limit_seconds(total), f"copying {len(files)} files to {url}"):
         store, root = store_of(url)
         targets = {name: f"{root}/{name}" for name in files}
         for folder in dict.fromkeys(target.rpartition("/")[0] for target in targets.values()):
@@ -93,10 +94,14 @@ def sync(
         store.pipe_file(f"{root}/{LIST}", content)
         itself = _entry(url, LIST, sha256(content).hexdigest(), len(content))
         _verify(store, f"{root}/{LIST}", itself)
-    total = sum(entry["bytes"] for entry in files.values())
     seconds = round(time.monotonic() - begun, 3)
     events.emit("artifacts", url=url, files=len(files), bytes=total, seconds=seconds)
     return {LIST: itself, **files}
+
+
+def limit_seconds(size: int) -> float:
+    """Return how long a transfer of `size` bytes may take: at 10 MB/s there is time left."""
+    return LIMIT_SECONDS + size / 10e6
 
 
 def sort(directory: Path) -> tuple[dict[str, Path], list[str]]:

@@ -93,8 +93,13 @@ def test_a_store_that_does_not_answer_is_given_up(
 ) -> None:
     monkeypatch.setattr(artifacts, "LIMIT_SECONDS", 0.2)
     begun, hang = time.monotonic(), lambda *_: time.sleep(30)
-    with pytest.raises(TimeoutError, match="copying 2 files to slow://run did not finish within"):
-        artifacts.sync(outputs, store("slow", put=hang), _EVENTS)
+    url = store("slow", put=hang, get_file=hang)
+    os.truncate(outputs / "model.pt", 10**7)  # for 10 MB it has a second more
+    with pytest.raises(TimeoutError, match="copying 2 files to slow://run did not finish within 1"):
+        artifacts.sync(outputs, url, _EVENTS)
+    fsspec.filesystem("slow").pipe_file(f"{url}/1.pt", bytes(10**7))
+    with pytest.raises(TimeoutError, match=r"fetching 1.pt from slow://run did not .* within 1"):
+        Mirror(outputs, url).fetch()
     with pytest.raises(TimeoutError, match="reaching silent://run"):
         artifacts.reach(store("silent", exists=hang), seconds=0.1)
     assert time.monotonic() - begun < 10

@@ -55,7 +55,7 @@ def test_without_finish_what_was_logged_is_the_result(program: Program) -> None:
     assert program.message == left
     own = f"open({str(program.log)!r}, 'w').write('{{\"metrics\": {{\"f1\": 1}}}}')"
     program.run(f"{logs}; {own}")
-    assert program.message["metrics"] == {"f1": 1}
+    assert program.message["metrics"] == {"f1": 1, "val_loss": 0.3}
 
 
 def test_a_last_figure_that_is_no_number_hides_behind_none_before_it(program: Program) -> None:
@@ -73,6 +73,11 @@ def test_what_finish_is_called_with_later_wins_and_nothing_is_lost(program: Prog
     twice = "slipway.finish(accuracy=0.5, a=1); slipway.finish(accuracy=0.6, dataset='mine')"
     program.run(twice, RANK="3")
     assert program.message == {"rank": 3, "dataset": "mine", "metrics": {"accuracy": 0.6, "a": 1}}
+    program.run("slipway.log(epoch=1, a=2, b=3)")  # another program in the same container
+    program.run("slipway.finish(c=4)")
+    metrics, curves = {"accuracy": 0.6, "a": 2, "b": 3, "c": 4}, {"a": [2], "b": [3]}
+    left = {"rank": 3, "dataset": "mine", "metrics": metrics, "epoch_metrics": curves}
+    assert program.message == left
     program.log.unlink()
     done = program.run(_TRAINS)
     assert (done.err, len(done.events)) == ("", 4)

@@ -184,8 +184,7 @@ def prune(url: str, run_id: str, succeeded: str | None, *, is_success: bool) -> 
     """Remove files in `url` from runs before `run_id`, and return the ids of those runs.
 
     Files from the last successful run, `succeeded`, are kept. If `succeeded` is None, files from
-    every run whose program exited with 0 are kept. Run ids begin with the submission time, so they
-    sort in order.
+    every run whose program exited with 0 are kept.
     """
     store, root = store_of(url)
     if is_success:
@@ -196,7 +195,8 @@ def prune(url: str, run_id: str, succeeded: str | None, *, is_success: bool) -> 
 
     def is_old(name: str) -> bool:
         is_kept = name == succeeded or (may_stay and exists(f"{url}/{name}/{_ENDED}"))
-        return name < run_id and not is_kept
+        # The time of submission; before it is the job's name, which a rename changes.
+        return name.split("-")[-3:] < run_id.split("-")[-3:] and not is_kept
 
     return remove_folders(url, is_old)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from core.fields import cores, size
 from core.manifests import Manifest, owned
-from jobs.model import inputs
+from jobs.model import inputs, names
 from jobs.model.fields import TAKEN
 from jobs.model.names import GPU, OUTPUT_DIR, RUN_LABEL, SCRIPT, THREADS, TMP, literal, secret_name
 from jobs.model.parts import MODULES, Limits, Master, SecretKey
@@ -147,6 +147,8 @@ def environment(job: TrainingJob, share: Share) -> list[dict[str, Any]]:
         **({"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"} if job.processes_per_node == 1 else {}),
         **job.env,
     }
+    if job.image is None and isinstance(path := job.env.get("PYTHONPATH"), str):
+        variables["PYTHONPATH"] = f"{names.PACKAGES}:{path}"  # the launcher is there
     run_id = {"fieldRef": {"fieldPath": f"metadata.labels['{RUN_LABEL}']"}}
     # Lightning reads RANK only if torchrun's run id is set.
     of_torchrun = ["TORCHELASTIC_RUN_ID"] if job.processes_per_node == 1 and not job.elastic else []

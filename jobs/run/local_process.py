@@ -98,9 +98,8 @@ class LocalProcess:
         if code is not None and not self._ended:
             times = {"startedAt": self._started, "finishedAt": now()}
             self._ended = {"exitCode": code, "message": self._message(), **times, **identity}
-        state: dict[str, Any] = {"running": {"startedAt": self._started}}
-        if code is not None:
-            state = {"terminated": self._ended}
+        running = {"running": {"startedAt": self._started}}
+        state = running if code is None else {"terminated": self._ended}
         _, role, index = self.name.rsplit("-", 2)
         phase = "Running" if code is None else "Failed" if code else "Succeeded"
         return {
@@ -145,8 +144,7 @@ def processes(
         placed = partial(_PLACES.sub, lambda match, root=root: f"{root}{match[2]}")
         declared = _declared(job, container["env"], document["metadata"]["labels"][RUN_LABEL])
         variables = {
-            **_inherited(python),
-            **{each: placed(text) for each, text in declared.items()},
+            **_inherited(python, {each: placed(text) for each, text in declared.items()}),
             **_operators(topology, number, port),
             "HOSTNAME": name,
             "SLIPWAY_ROOT": str(root),
@@ -160,15 +158,14 @@ def processes(
         yield LocalProcess(number, name, root, [python, *map(placed, filled)], variables)
 
 
-def _inherited(python: str) -> dict[str, str]:
-    """Return the user's environment, plus variables from the image that suit any Python."""
-    inherited = {name: text for name, text in os.environ.items() if not _OF_A_RANK.fullmatch(name)}
+def _inherited(python: str, own: Mapping[str, str]) -> dict[str, str]:
+    """Return the user's environment, the image's variables that suit any Python, and `own`."""
+    users = {name: text for name, text in os.environ.items() if not _OF_A_RANK.fullmatch(name)}
+    variables = {**_IMAGES, **users, **own}
     ours = {"PATH": [Path(python).parent], "PYTHONPATH": [_TRAINER / "python", _TRAINER]}
-    paths = {
-        name: os.pathsep.join([*map(str, first), *filter(None, [inherited.get(name)])])
-        for name, first in ours.items()
-    }
-    return {**_IMAGES, **inherited, **paths}
+    for name, first in ours.items():
+        variables[name] = os.pathsep.join(filter(None, [*map(str, first), variables.get(name)]))
+    return variables
 
 
 def _declared(job: TrainingJob, env: Sequence[Mapping[str, Any]], run_id: str) -> dict[str, str]:

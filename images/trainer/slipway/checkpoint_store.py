@@ -63,7 +63,7 @@ class Store:
         try:
             torch.load(part, map_location="cpu", weights_only=True, mmap=True)
         except Exception as error:
-            part.unlink()
+            part.unlink(missing_ok=True)
             raise ValueError(
                 "a checkpoint can contain only tensors, numbers, strings, lists and dicts of them, "
                 f"since loading a file must not run code: {error}"
@@ -76,7 +76,7 @@ class Store:
         # Files from later steps were written before training resumed at an earlier step.
         older = [each for each in self.files() if each.name < f"step-{step:09}"]
         for each in {*self.files()} - {path, *older[max(0, len(older) - self.keep + 1) :]}:
-            each.unlink()
+            each.unlink(missing_ok=True)
         size, seconds = path.stat().st_size, round(time.monotonic() - begun, 3)
         self.events.emit("checkpoint", step=step, path=str(path), bytes=size, seconds=seconds)
         return path
@@ -93,8 +93,7 @@ class Store:
             if path.name.split(".")[1] == sha256_of(path)[:_DIGITS]:
                 state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
                 return state
-            warning = f"{path} was changed or truncated; using the previous checkpoint"
-            self.events.emit("warning", warning=warning)
+            self.events.warning(f"{path} was changed or truncated; using the previous checkpoint")
         if files:
             raise ValueError(
                 f"all checkpoints in {self.directory} were changed or truncated: remove them "
@@ -135,9 +134,7 @@ class Store:
             self.write(state, step)
         except (OSError, ValueError) as error:
             # Training must not fail because of a checkpoint.
-            self.events.emit(
-                "warning", warning=f"the checkpoint after step {step} was not written: {error}"
-            )
+            self.events.warning(f"the checkpoint after step {step} was not written: {error}")
 
 
 def _copied(value: Any) -> Any:

@@ -132,3 +132,5 @@ def _notice_sigterm() -> None:
     faulthandler.unregister(signal.SIGTERM)
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     faulthandler.register(signal.SIGTERM, file=2, all_threads=True, chain=True)
+    # Children take no steps, and multiprocessing ends them by SIGTERM.
+    os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))

@@ -21,11 +21,7 @@ class Target:
 def step_of(event: Mapping[str, Any]) -> "int | None":
     """Return an event's training step, or None; it counts over all epochs if `steps` is present."""
     step, steps, epoch = (event.get(name) for name in ("step", "steps", "epoch"))
-    if (
-        event.get("event") not in {"step", "metrics"}
-        or not isinstance(step, int)
-        or isinstance(step, bool)
-    ):
+    if event.get("event") not in {"step", "metrics"} or type(step) is not int:
         return None
     if isinstance(steps, int) and isinstance(epoch, int) and epoch > 0:
         return (epoch - 1) * steps + step

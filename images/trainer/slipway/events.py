@@ -20,19 +20,27 @@ SPOOL_BYTES = 256 * 2**20
 _DEEPEST = 32
 _JSON = json.JSONDecoder(parse_int=lambda each: int(each) if len(each) < 16 else float(each))
 Work = TypeVar("Work", bound=Callable[..., None])
+_in_group: list[int] = []  # the last value of `own_rank`, for when the group is destroyed
 
 
-def own_rank(environment: Mapping[str, str] = os.environ) -> int:
-    """Return this process's rank or, for an elastic worker, which has no RANK, its index."""
-    rank = environment.get("RANK", "")
-    return int(rank) if rank.isdecimal() else own_index(environment)
+def own_rank() -> int:
+    """Return this process's rank in the process group of all ranks, or else as in `given_rank`.
+
+    They differ if the program starts its own processes, as with mp.spawn: all have the pod's RANK.
+    """
+    dist: Any = sys.modules.get("torch.distributed")
+    is_grouped = "RANK" in os.environ and getattr(dist, "is_initialized", bool)()
+    if is_grouped and dist.get_world_size() >= int(os.environ.get("WORLD_SIZE") or 1):
+        _in_group[:] = [dist.get_rank()]
+    return _in_group[0] if _in_group else given_rank()
 
 
-def own_index(environment: Mapping[str, str] = os.environ) -> int:
-    """Return an elastic worker's index, from its environment or the pod's name, or else 0."""
+def given_rank(environment: Mapping[str, str] = os.environ) -> int:
+    """Return the rank in the environment; an elastic worker has none, so this is its index."""
     pod = re.search(r"-worker-(\d+)$", environment.get("HOSTNAME", ""))
     index = environment.get("SLIPWAY_ELASTIC_INDEX", pod[1] if pod is not None else "0")
-    return int(index) if index.isdecimal() else 0
+    rank = environment.get("RANK") or index
+    return int(rank) if rank.isdecimal() else 0
 
 
 @dataclass(frozen=True)
@@ -53,6 +61,10 @@ class Events:
             append(spool, line)
         if drill.DRILL in os.environ:
             drill.strike(fields, self.emit)
+
+    def warning(self, text: str) -> None:
+        """Report a problem that does not end the training."""
+        self.emit("warning", warning=text)
 
 
 def reported(line: str) -> dict[str, Any]:

@@ -54,17 +54,19 @@ def finish(*, dataset: str | None = None, samples_seen: int | None = None, **num
     """
     _add(numbers)
     atexit.unregister(_finish_at_exit)
+    # What the program's earlier processes left, or it wrote itself.
+    left = termination.read(termination.place())
+    maps = {name: each for name, each in left.items() if isinstance(each, dict)}
+    own = {name: {**maps.get(name, {}), **values} for name, values in logged().items()}
     facts = _present(dataset=dataset, samples_seen=samples_seen)
-    termination.leave({"rank": own_rank(), **facts, **logged()})
+    termination.leave({"rank": own_rank(), **left, **facts, **own})
 
 
 @atexit.register
-@harmless
 def _finish_at_exit() -> None:
-    """Store the result if `finish` was not called; keep values that the program itself wrote."""
+    """Store the result if `finish` was not called, but not of a program that failed."""
     if _latest and not hasattr(sys, "last_value"):
-        left = termination.read(termination.place())
-        termination.leave({"rank": own_rank(), **logged(), **left})
+        finish()
 
 
 def _add(values: Mapping[str, Any], epoch: int | None = None) -> dict[str, float]:

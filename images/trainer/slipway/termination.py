@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from slipway.events import Events, json_map, own_rank
+from slipway.events import Events, given_rank, json_map, own_rank
 
 LIMIT_BYTES = 4096
 _LARGEST = 4 * 2**20
@@ -49,7 +49,8 @@ def place() -> Path | None:
     """
     if directory := os.environ.get("SLIPWAY_MESSAGE_DIR"):
         return Path(directory, f"{own_rank()}.json")
-    return container_log() if os.environ.get("LOCAL_RANK", "0") == "0" else None
+    is_first = os.environ.get("LOCAL_RANK", "0") == "0" and own_rank() in {0, given_rank()}
+    return container_log() if is_first else None
 
 
 def container_log() -> Path | None:

@@ -14,7 +14,7 @@ from datetime import timedelta
 import torch
 from torch import nn
 
-from slipway.events import Events, own_index
+from slipway.events import Events, own_rank
 from slipway_trainer.elastic import PyTorchAllReduceController, RecordIndexService
 from slipway_trainer.elastic.replica import Change
 
@@ -25,7 +25,7 @@ torch.manual_seed(os.getpid())
 model = nn.Linear(ROW, 8 * mib, bias=False)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, foreach=False)
 timeout = timedelta(seconds=float(os.environ.get("STEP_TIMEOUT", "8")))
-events = Events(own_index())
+events = Events(own_rank())
 
 
 def changed(change: Change) -> None:

@@ -68,18 +68,19 @@ def sync(
     `LIST`, the list of files, is written last, so if it exists, all files are complete. It is the
     first entry in the result. Files in `sent` are already there, and are only verified.
 
-    Raises `TimeoutError` after `LIMIT_SECONDS`, `NotArrivedError`, or the storage client's errors.
+    Raises `TimeoutError` after `limit_seconds`, `NotArrivedError`, or the storage client's errors.
     """
     begun, files = time.monotonic(), dict[str, dict[str, Any]]()
     paths, others = sort(directory)
     if others:
         names = ", ".join(map(ascii, others))
-        events.emit("warning", warning=f"not copied from {directory}: {names:.500}; {_COPIED}")
+        events.warning(f"not copied from {directory}: {names:.500}; {_COPIED}")
     for name, path in paths.items():
         files[name] = _entry(url, name, sha256_of(path), path.stat().st_size)
     if not files:
         return {}
-    with time_limit(LIMIT_SECONDS, f"copying {len(files)} files to {url}"):
+    total = sum(entry["bytes"] for entry in files.values())
+    with time_limit(limit_seconds(total), f"copying {len(files)} files to {url}"):
         store, root = store_of(url)
         targets = {name: f"{root}/{name}" for name in files}
         for folder in dict.fromkeys(target.rpartition("/")[0] for target in targets.values()):
@@ -93,10 +94,14 @@ def sync(
         store.pipe_file(f"{root}/{LIST}", content)
         itself = _entry(url, LIST, sha256(content).hexdigest(), len(content))
         _verify(store, f"{root}/{LIST}", itself)
-    total = sum(entry["bytes"] for entry in files.values())
     seconds = round(time.monotonic() - begun, 3)
     events.emit("artifacts", url=url, files=len(files), bytes=total, seconds=seconds)
     return {LIST: itself, **files}
+
+
+def limit_seconds(size: int) -> float:
+    """Return how long a transfer of `size` bytes may take: at 10 MB/s there is time left."""
+    return LIMIT_SECONDS + size / 10e6
 
 
 def sort(directory: Path) -> tuple[dict[str, Path], list[str]]:
@@ -163,11 +168,9 @@ def reach(url: str, seconds: float = 30) -> None:
 def exists(url: str) -> bool:
     """Return whether there is a file at `url`; raises the storage client's errors."""
     store, path = store_of(url)
-    try:
-        store.info(path)  # fsspec's own `exists` returns False for any error
-    except FileNotFoundError:
-        return False
-    return True
+    with suppress(FileNotFoundError):
+        return bool(store.info(path))  # fsspec's own `exists` returns False for any error
+    return False
 
 
 def write(url: str, text: str) -> None:
@@ -181,8 +184,7 @@ def prune(url: str, run_id: str, succeeded: str | None, *, is_success: bool) -> 
     """Remove files in `url` from runs before `run_id`, and return the ids of those runs.
 
     Files from the last successful run, `succeeded`, are kept. If `succeeded` is None, files from
-    every run whose program exited with 0 are kept. Run ids begin with the submission time, so they
-    sort in order.
+    every run whose program exited with 0 are kept.
     """
     store, root = store_of(url)
     if is_success:
@@ -193,7 +195,8 @@ def prune(url: str, run_id: str, succeeded: str | None, *, is_success: bool) -> 
 
     def is_old(name: str) -> bool:
         is_kept = name == succeeded or (may_stay and exists(f"{url}/{name}/{_ENDED}"))
-        return name < run_id and not is_kept
+        # The time of submission; before it is the job's name, which a rename changes.
+        return name.split("-")[-3:] < run_id.split("-")[-3:] and not is_kept
 
     return remove_folders(url, is_old)
 

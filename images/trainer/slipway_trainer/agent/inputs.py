@@ -8,7 +8,7 @@ the program uses another. The job's `startTimeout` limits how long it may take.
 
 Data is fetched once for all pods that share a cache. The cache has one directory per data set,
 which is renamed to the data's sha256 once it is complete. A tar or zip archive is unpacked into it;
-any other file keeps its own name.
+any other file keeps its own name, including .npz, .pt and others in zip's format.
 """
 
 import fcntl
@@ -152,19 +152,20 @@ def fetch_data(data: Data, turn_seconds: float = 3600.0) -> int:
 
 def unpack(packed: Path, directory: Path, name: str) -> None:
     """Unpack a tar or zip archive into `directory`; put any other file there as `name`."""
+    suffix = PurePosixPath(name).suffix.lower().strip(".0123456789")  # none in `v1.0`
     try:
         if tarfile.is_tarfile(packed):
             with tarfile.open(packed) as tar:
                 # No absolute paths, no links that point outside, no devices: PEP 706.
                 tar.extractall(directory, filter="data")
-        elif zipfile.is_zipfile(packed):
+        elif suffix in {"", "zip"} and zipfile.is_zipfile(packed):
             with zipfile.ZipFile(packed) as archive:
                 for each in archive.namelist():
                     path = PurePosixPath(each)
                     if path.is_absolute() or ".." in path.parts:
                         raise NotFetchedError(f"the zip archive has a path outside it: {each}")
                 archive.extractall(directory)  # noqa: S202 - its names are checked above
-        else:
+        if not any(directory.iterdir()):  # tarfile reads a file of zeros as an empty archive
             packed.rename(directory / name)
     except (tarfile.TarError, zipfile.BadZipFile) as error:
         raise NotFetchedError(f"the archive can't be unpacked: {error}") from error
@@ -200,13 +201,13 @@ def _provide(declared: dict[str, Any]) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Fetch every input and all data in `arguments` (JSON); return the container's exit code."""
-    for argument in arguments:
-        try:
+    try:
+        for argument in arguments:
             print(_provide(json.loads(argument)))
-        except NotFetchedError as error:
-            print(error, file=sys.stderr)
-            termination.leave({"error": str(error)})
-            return report.EXIT_FAILED
+    except NotFetchedError as error:
+        print(error, file=sys.stderr)
+        termination.leave({"error": str(error)})
+        return report.EXIT_FAILED
     return 0
 
 

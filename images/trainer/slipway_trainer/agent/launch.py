@@ -29,13 +29,13 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import nullcontext
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 from slipway import termination
 from slipway.drill import DRILL
-from slipway.events import Events, own_index, own_rank
+from slipway.events import Events, given_rank, own_rank
 from slipway.uncaught import PEER
 from slipway_trainer.agent import artifacts
 from slipway_trainer.agent.child import DEBUG, received, wait_for
@@ -94,7 +94,7 @@ def main(arguments: Sequence[str]) -> int:
     # Only now, so that the retry of a pod that was lost while it copied its files can resume.
     _remove_checkpoints(code, message)
     if left and message.get("rank", own_rank()) == 0:
-        Events(0).emit("warning", warning=place.warning(left))
+        Events(0).warning(place.warning(left))
         message = {"rank": 0, **message, "left_behind": left}
     if message:
         termination.leave(message)
@@ -172,7 +172,7 @@ def _checkpoint_folder(directory: str) -> tuple[str, str]:
 def _failed(what: str, error: Exception) -> str:
     """Emit a warning event with a failure and its reason, and return the warning."""
     text = f"{what}: {artifacts.described(error)}"
-    Events(own_rank()).emit("warning", warning=text)
+    Events(own_rank()).warning(text)
     return text
 
 
@@ -244,7 +244,8 @@ def _hold(code: int, message: dict[str, Any]) -> None:
     # An out-of-memory kill shows only once the container really terminates.
     if seconds == 0 or is_stopped or code in {0, _KILLED}:
         return
-    now, text = datetime.now(UTC), json.dumps(termination.read(termination.container_log()))
+    now = datetime.now(timezone.utc)
+    text = json.dumps(termination.read(termination.container_log()))
     until = f"{now + timedelta(seconds=seconds):%Y-%m-%d %H:%M:%S} UTC"
     ended = {"exitCode": code, "reason": "Error", "finishedAt": f"{now:%FT%TZ}", "message": text}
     Events(rank).emit("held", until=until, terminated=ended)
@@ -257,7 +258,7 @@ def _destination(url: str, code: int, rank: int) -> str:
     """Return the URL for this replica's files: the run's folder, or a subfolder if not rank 0."""
     if "PET_RDZV_ENDPOINT" in os.environ:
         # In an elastic job, the worker that succeeds as rank 0 has the result.
-        replica = None if code == 0 and rank == 0 else own_index()
+        replica = None if code == 0 and rank == 0 else given_rank()
     else:
         replica = int(os.environ.get("PET_NODE_RANK", os.environ.get("RANK", "0"))) or None
     folders = [url.rstrip("/"), os.environ.get("SLIPWAY_RUN_ID", "")]

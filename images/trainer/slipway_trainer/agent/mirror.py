@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Event, Thread
 
 from slipway.events import Events, own_rank
-from slipway_trainer.agent.artifacts import LIMIT_SECONDS, described, sort, store_of, time_limit
+from slipway_trainer.agent.artifacts import described, limit_seconds, sort, store_of, time_limit
 
 _State = tuple[int, int]
 """A file's modification time in nanoseconds, and its size in bytes."""
@@ -32,14 +32,16 @@ class Mirror:
         """Fetch the files from the URL, or from `other`; return whether there are any."""
         self.directory.mkdir(parents=True, exist_ok=True)
         url = self.url if other is None else other
-        with time_limit(LIMIT_SECONDS, f"fetching {url}"):
+        with time_limit(limit_seconds(0), f"listing {url}"):
             store, root = store_of(url)
-            for path in store.find(root):
-                name = path.removeprefix(f"{root}/")
-                target = self.directory / name
-                target.parent.mkdir(parents=True, exist_ok=True)
+            files = store.find(root, detail=True)
+        for path, about in files.items():
+            name = path.removeprefix(f"{root}/")
+            target = self.directory / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with time_limit(limit_seconds(about["size"]), f"fetching {name} from {url}"):
                 store.get_file(path, str(target))
-                self._copied[name] = _state(target)  # so files from `other` are not uploaded
+            self._copied[name] = _state(target)  # so files from `other` are not uploaded
         return bool(self._copied)
 
     @contextmanager
@@ -58,7 +60,7 @@ class Mirror:
             yield
         finally:
             has_ended.set()
-            thread.join(LIMIT_SECONDS)
+            thread.join(limit_seconds(sum(size for _, size in self._files().values())))
 
     def copy(self, settled_seconds: float = 2.0) -> None:
         """Copy changed files, but not those modified less than `settled_seconds` ago.
@@ -81,7 +83,7 @@ class Mirror:
         except Exception as error:  # noqa: BLE001 - each store raises its own errors
             text = f"{self.directory} has not been copied to {self.url} yet: {described(error)}"
             if self._warned != text:
-                Events(own_rank()).emit("warning", warning=text)
+                Events(own_rank()).warning(text)
             self._warned = text
 
     def unchanged(self) -> set[str]:

@@ -13,6 +13,7 @@ import filecmp
 import json
 import os
 import shutil
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -29,6 +30,8 @@ this folder is SLIPWAY_OUTPUT_DIR itself."""
 _NOT_NAMED = {"__pycache__", "data", "dataset", "datasets"}
 """Folders for cached or downloaded files. The warning about lost files omits them, as it omits
 hidden folders."""
+# Python 3.10, which `make local` supports, leaves out hidden files.
+_HIDDEN = {"include_hidden": True} if sys.version_info >= (3, 11) else {}
 _MOST_SEEN, _MOST_LEFT, _MOST_NAMED = 10_000, 10, 3
 
 
@@ -60,9 +63,7 @@ class Place:
         matches: dict[str, Path] = {}
         for pattern in _DEFAULT if self._patterns is None else self._patterns:
             # Before Python 3.13, pathlib's `**` does not match files.
-            for name in glob(  # noqa: PTH207
-                pattern, root_dir=self.directory, recursive=True, include_hidden=True
-            ):
+            for name in glob(pattern, root_dir=self.directory, recursive=True, **_HIDDEN):  # noqa: PTH207
                 path = Path(os.path.normpath(self.directory / name))
                 is_own = path.is_relative_to(self.outputs)
                 with suppress(OSError):  # the program has just removed it

@@ -94,9 +94,8 @@ class Search:
                         values[name] = _number(text)
         except TimeoutError as error:
             del self._patterns[name]
-            Events(own_rank()).emit(
-                "warning", warning=f"`metrics.{name}` is dropped: {error}; simplify its pattern"
-            )
+            text = f"`metrics.{name}` is dropped: {error}; simplify its pattern"
+            Events(own_rank()).warning(text)
         return values
 
 

@@ -38,8 +38,8 @@ def merged(directory: Path, code: int, processes: int) -> dict[str, Any]:
     """Merge the processes' termination messages, which are files in `directory`.
 
     After a success, return the lowest rank's message, with the total number of samples if all
-    `processes` reported theirs. After a failure, return the message of the rank that failed first,
-    which `main` has recorded.
+    `processes`, or as many more as the program itself started, reported theirs. After a failure,
+    return the message of the rank that failed first, which `main` has recorded.
     """
     if code != 0:
         return read(directory / FIRST_FAILURE) or from_log("", code)
@@ -49,7 +49,7 @@ def merged(directory: Path, code: int, processes: int) -> dict[str, Any]:
         return {}
     reported = (message.get("samples_seen") for message in left)
     counts = [number for number in reported if isinstance(number, (int, float))]
-    total = {"samples_seen": sum(counts)} if len(counts) == processes else {}
+    total = {"samples_seen": sum(counts)} if processes <= len(counts) == len(left) else {}
     return {key: value for key, value in left[0].items() if key != "samples_seen"} | total
 
 

@@ -92,6 +92,7 @@ def test_it_has_what_the_program_has_but_for_gpus_and_variables_of_another_image
         names = {each["name"] for each in container["env"]}
         assert {"KEY", "HOME", "SLIPWAY_RUN_ID"} <= names
         assert not {"PYTHONPATH", "PATH"} & names
+        assert {"name": "PYTHONPATH", "value": "/srv"} in program["env"]
         mount = {"name": "data", "mountPath": "/mnt/data", "readOnly": True}
         assert mount in container["volumeMounts"]
         assert container["securityContext"] == program["securityContext"]

@@ -62,6 +62,8 @@ def test_the_python_that_is_given_is_the_first_on_path_and_the_users_own_variabl
     assert alone.command == [*launcher, script, "/work/data", "/data/work/outputs"]
     assert alone.variables["PATH"].startswith("/home/me/env/bin:")
     assert alone.variables["PYTHONPATH"].endswith(":/mine")
+    [alone], _ = started(workers=0, env={"PYTHONPATH": "src"})
+    assert alone.variables["PYTHONPATH"].endswith("/images/trainer:/opt/slipway:src")
     assert (alone.variables["DATA"], alone.variables["USE_LIBUV"]) == ("/work/outputs", "1")
 
 

@@ -51,7 +51,7 @@ class Tracking:
             return cls()
         except OSError as error:
             os.environ.pop("SLIPWAY_EVENTS", None)
-            _warn(own_rank(), f"this run is not tracked: {error}")
+            Events(own_rank()).warning(f"this run is not tracked: {error}")
             return None
 
     def end(self, code: int, message: dict[str, Any]) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class Tracking:
             self._sender.communicate(ended.encode(), timeout=limit)
         except subprocess.TimeoutExpired:
             self._sender.kill()
-            _warn(own_rank(), f"tracking did not finish within {limit:g} s: some data was lost")
+            Events(own_rank()).warning(f"tracking did not finish within {limit:g} s: data was lost")
         address = self._spool.with_suffix(".address")
         url = address.read_text() if address.is_file() else ""
         os.environ.pop("SLIPWAY_EVENTS")
@@ -83,7 +83,7 @@ def main() -> None:
     try:
         sender = Sender(run, sink_of(run), spool)
     except Exception as error:  # noqa: BLE001 - importing a package may raise anything
-        _warn(run.rank, f"this run is not tracked: {error}")
+        Events(run.rank).warning(f"this run is not tracked: {error}")
         report.end(1)
     threading.Thread(target=_await_end, args=(sender,), daemon=True).start()
     try:
@@ -109,12 +109,8 @@ def _end(sender: "Sender") -> None:
         if (lost := sender.lost()) is not None:
             where = sender.run.url or os.environ["SLIPWAY_TRACKING"]
             text = f"{lost} did not reach {where}: {sender.why}. The run's log contains all events"
-            _warn(sender.run.rank, text)
+            Events(sender.run.rank).warning(text)
         report.end(0)
-
-
-def _warn(rank: int, text: str) -> None:
-    Events(rank).emit("warning", warning=text)
 
 
 if __name__ == "__main__":

@@ -93,8 +93,13 @@ def test_a_store_that_does_not_answer_is_given_up(
 ) -> None:
     monkeypatch.setattr(artifacts, "LIMIT_SECONDS", 0.2)
     begun, hang = time.monotonic(), lambda *_: time.sleep(30)
-    with pytest.raises(TimeoutError, match="copying 2 files to slow://run did not finish within"):
-        artifacts.sync(outputs, store("slow", put=hang), _EVENTS)
+    url = store("slow", put=hang, get_file=hang)
+    os.truncate(outputs / "model.pt", 10**7)  # for 10 MB it has a second more
+    with pytest.raises(TimeoutError, match="copying 2 files to slow://run did not finish within 1"):
+        artifacts.sync(outputs, url, _EVENTS)
+    fsspec.filesystem("slow").pipe_file(f"{url}/1.pt", bytes(10**7))
+    with pytest.raises(TimeoutError, match=r"fetching 1.pt from slow://run did not .* within 1"):
+        Mirror(outputs, url).fetch()
     with pytest.raises(TimeoutError, match="reaching silent://run"):
         artifacts.reach(store("silent", exists=hang), seconds=0.1)
     assert time.monotonic() - begun < 10
@@ -133,12 +138,14 @@ def test_the_last_success_and_later_stay(runs: list[tuple[tuple[bool, bool], boo
 
 
 def test_what_was_noted_until_november_2026_stays_until_a_success_is_known(tmp_path: Path) -> None:
-    (tmp_path / "succeeded").write_text("run-0")
-    for number in range(4):
-        (tmp_path / f"run-{number}").mkdir()
-    assert artifacts.prune(f"file://{tmp_path}", "run-2", None, is_success=False) == ["run-1"]
-    artifacts.prune(f"file://{tmp_path}", "run-3", "run-2", is_success=False)
-    assert {path.name for path in tmp_path.iterdir()} == {"run-2", "run-3", "succeeded"}
+    """Also if the job has another name since."""
+    runs = [f"{job}-2026112{day}-101500-ab12" for day, job in enumerate("zyxw")]
+    (tmp_path / "succeeded").write_text(runs[0])
+    for run in runs:
+        (tmp_path / run).mkdir()
+    assert artifacts.prune(f"file://{tmp_path}", runs[2], None, is_success=False) == [runs[1]]
+    artifacts.prune(f"file://{tmp_path}", runs[3], runs[2], is_success=False)
+    assert {path.name for path in tmp_path.iterdir()} == {runs[2], runs[3], "succeeded"}
 
 
 def test_a_store_that_cannot_say_which_run_ended_well_loses_nothing() -> None:

@@ -116,10 +116,12 @@ def nothing_but_locks(known: Data) -> bool:
     return all(each.suffix == ".lock" for each in Path(known.cache).iterdir())
 
 
-@pytest.mark.parametrize("pack", [tar, zipped])
-def test_an_archive_is_fetched_only_once(tmp_path: Path, pack: Callable[[Path], None]) -> None:
+@pytest.mark.parametrize(("pack", "name"), [(tar, "a"), (zipped, "v1.0"), (zipped, "a.ZIP")])
+def test_an_archive_is_fetched_only_once(
+    tmp_path: Path, pack: Callable[[Path], None], name: str
+) -> None:
     """A job's data are fetched once into a cache, checked by sha256 and unpacked safely."""
-    packed = tmp_path / "pictures"
+    packed = tmp_path / name
     pack(packed)
     known = data(packed)
     assert inputs.fetch_data(known) == packed.stat().st_size
@@ -130,11 +132,15 @@ def test_an_archive_is_fetched_only_once(tmp_path: Path, pack: Callable[[Path], 
     assert left == {known.sha256, f".{known.sha256}.lock"}
 
 
-def test_a_file_that_is_no_archive_lies_there_by_its_name(tmp_path: Path) -> None:
-    (tmp_path / "rows.parquet").write_bytes(_PICTURE)
-    known = data(tmp_path / "rows.parquet")
+@pytest.mark.parametrize("name", ["rows.parquet", "rows.npz", "model.pt", "zeros.bin"])
+def test_a_file_that_is_no_archive_lies_there_by_its_name(tmp_path: Path, name: str) -> None:
+    """Though numpy and torch write zip files, and a tar archive may begin with zeros."""
+    zipped(tmp_path / name)
+    if content := {"rows.parquet": _PICTURE, "zeros.bin": bytes(1024)}.get(name):
+        (tmp_path / name).write_bytes(content)
+    known = data(tmp_path / name)
     inputs.fetch_data(known)
-    assert (known.directory / "rows.parquet").read_bytes() == _PICTURE
+    assert sha256((known.directory / name).read_bytes()).hexdigest() == known.sha256
 
 
 def test_another_content_is_refused_with_both_sums(pictures: Data, tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def test_a_programs_files_are_copied_and_named_in_its_message(
     assert "'pipe'" in done.events[0]["warning"]
 
 
-_ELASTIC = {"PET_RDZV_ENDPOINT": "job-worker-0:23456", "HOSTNAME": "job-worker-2"}
+_ELASTIC = {"PET_RDZV_ENDPOINT": "job-worker-0:23456", "HOSTNAME": "job-worker-2", "RANK": ""}
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_other_replicas_copy_into_a_folder_of_their_own(
     launched.copying().environment |= pod
     launched.run("print('nothing to keep')")
     assert not (launched.copies / "run-1").exists(), "nothing was left in the output directory"
-    rank = pod.get("RANK", "0")
+    rank = pod["RANK"] or "0"
     leaves = f"(outputs / 'log').touch(); message.write_text('{{\"rank\": {rank}}}')"
     launched.run(f"{leaves}; raise SystemExit({code})", code)
     assert (launched.copies / folder / "log").exists()

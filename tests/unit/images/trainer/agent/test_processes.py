@@ -23,6 +23,9 @@ def test_missing_samples_leave_out_the_sum(tmp_path: Path, silent: dict[str, Any
     if silent is not None:
         _leave(tmp_path, "1", silent)
     assert processes.merged(tmp_path, 0, 2) == {"rank": 0, "accuracy": 0.5}
+    (tmp_path / "1.json").unlink(missing_ok=True)
+    _leave(tmp_path, "3", {"samples_seen": 11})  # the program started more than its pod's one
+    assert processes.merged(tmp_path, 0, 1)["samples_seen"] == 111
 
 
 def test_torchrun_copies_a_line_of_any_length_in_pieces(tmp_path: Path) -> None:

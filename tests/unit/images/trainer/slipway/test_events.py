@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jobs.records.events import event_in
 from slipway import termination
 from slipway.drill import step_of
-from slipway.events import json_map, own_index, own_rank, reported
+from slipway.events import given_rank, json_map, reported
 from tests.unit.anything import EVENTS, LINES, ODD, TEXTS, VALUES, text
 
 _POD = {"PET_RDZV_ENDPOINT": "digits-worker-0:23456", "HOSTNAME": "digits-worker-2"}
@@ -30,8 +30,8 @@ _POD = {"PET_RDZV_ENDPOINT": "digits-worker-0:23456", "HOSTNAME": "digits-worker
 def test_its_index_is_its_rank_unless_it_is_given_one(
     environment: dict[str, str], index: int
 ) -> None:
-    assert own_index(environment) == own_rank({**environment, "RANK": ""}) == index
-    assert own_rank({**environment, "RANK": "5"}) == 5
+    assert given_rank(environment) == given_rank({**environment, "RANK": ""}) == index
+    assert given_rank({**environment, "RANK": "5"}) == 5
 
 
 @pytest.mark.parametrize(

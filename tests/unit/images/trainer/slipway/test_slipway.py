@@ -2,12 +2,14 @@
 
 import ast
 import math
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
+from core.paths import CHECKOUT
 from tests.unit.images.trainer.container import TRAINER, Container, Ended, ended
 
 _ON_USE = {"checkpoint_store": {"torch"}, "worlds": {"torch"}}
@@ -53,7 +55,7 @@ def test_without_finish_what_was_logged_is_the_result(program: Program) -> None:
     assert program.message == left
     own = f"open({str(program.log)!r}, 'w').write('{{\"metrics\": {{\"f1\": 1}}}}')"
     program.run(f"{logs}; {own}")
-    assert program.message["metrics"] == {"f1": 1}
+    assert program.message["metrics"] == {"f1": 1, "val_loss": 0.3}
 
 
 def test_a_last_figure_that_is_no_number_hides_behind_none_before_it(program: Program) -> None:
@@ -71,10 +73,45 @@ def test_what_finish_is_called_with_later_wins_and_nothing_is_lost(program: Prog
     twice = "slipway.finish(accuracy=0.5, a=1); slipway.finish(accuracy=0.6, dataset='mine')"
     program.run(twice, RANK="3")
     assert program.message == {"rank": 3, "dataset": "mine", "metrics": {"accuracy": 0.6, "a": 1}}
+    program.run("slipway.log(epoch=1, a=2, b=3)")  # another program in the same container
+    program.run("slipway.finish(c=4)")
+    metrics, curves = {"accuracy": 0.6, "a": 2, "b": 3, "c": 4}, {"a": [2], "b": [3]}
+    left = {"rank": 3, "dataset": "mine", "metrics": metrics, "epoch_metrics": curves}
+    assert program.message == left
     program.log.unlink()
     done = program.run(_TRAINS)
     assert (done.err, len(done.events)) == ("", 4)
     assert list(program.directory.iterdir()) == []
+
+
+@pytest.mark.parametrize(("size", "given", "rank"), [(2, "1", 1), (4, "4", 1), (1, "2", 0)])
+def test_a_process_that_the_program_started_has_its_rank_in_the_group_of_all(
+    program: Program, size: int, given: str, rank: int
+) -> None:
+    """They have their pod's RANK. Rank 0 alone saves and leaves the pod's result."""
+    group = f"is_initialized=lambda: True, get_rank=lambda: 1, get_world_size=lambda: {size}"
+    text = (
+        f"import sys, types; dist = types.SimpleNamespace({group})\n"
+        "sys.modules['torch.distributed'] = dist; slipway.checkpoints.stopping.set()\n"
+        "slipway.log(saves=int(slipway.due(1))); dist.is_initialized = bool"
+    )
+    program.environment["SLIPWAY_CHECKPOINT_DIR"] = str(program.directory)
+    [event] = program.run(text, RANK="0", WORLD_SIZE=given).events
+    assert (event["rank"], event["metrics"]["saves"]) == (rank, rank == 0)
+    assert bool(program.message) == (rank == 0)
+    program.run(text, SLIPWAY_MESSAGE_DIR=str(program.directory))
+    assert (program.directory / f"{rank}.json").exists()
+
+
+def test_sigterm_ends_the_children_of_a_program_that_saves_at_its_next_step(
+    program: Program,
+) -> None:
+    text = (
+        "import multiprocessing as of, time; fork = of.get_context('fork'); begun = fork.Event()\n"
+        "child = fork.Process(target=lambda: begun.set() or time.sleep(20)); slipway.due(1)\n"
+        "child.start(); begun.wait(); child.terminate(); child.join(); print(child.exitcode)"
+    )
+    assert program.run(text, SLIPWAY_CHECKPOINT_DIR=str(program.directory)).out == "-15\n"
 
 
 def test_of_many_epochs_the_latest_are_kept(program: Program) -> None:
@@ -101,7 +138,11 @@ def test_nothing_that_goes_wrong_fails_the_training(program: Program, text: str,
     assert "went on" in done.err
 
 
-def test_it_needs_nothing_but_the_python_that_its_wheel_names() -> None:
+def test_it_needs_nothing_but_the_python_that_its_wheel_names(tmp_path: Path) -> None:
+    """And the launcher needs Python 3.10, since `make local` starts it in the user's own."""
+    command = ("mypy", "--python-version", "3.10", f"--cache-dir={tmp_path}")
+    agent = TRAINER / "slipway_trainer/agent"
+    subprocess.run([sys.executable, "-m", *command, agent], cwd=CHECKOUT, check=True)
     declared = tomllib.loads((TRAINER / "pyproject.toml").read_text())["project"]
     assert declared["requires-python"] == ">=3.9"
     assert "dependencies" not in declared

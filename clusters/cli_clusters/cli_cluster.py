@@ -13,7 +13,7 @@ from clusters.cli_clusters.tool import Tool, identity
 from clusters.cluster import Remains
 from core import kube
 from core.context import Context, show_in_summary
-from core.handler import UNKNOWN, Change, Handler, Properties, compare
+from core.handler import UNKNOWN, Change, Handler, Properties, differences
 from core.toolchain import ToolMissing
 from core.wait import NotYet, until
 from images.targets.target import Target, listed
@@ -39,7 +39,7 @@ class ToolHandler(Handler):
 
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         adopted = bool(state.get("adopted"))
-        altered = compare(state, inputs)
+        altered = differences({key: state[key] for key in state.keys() - self.outputs}, inputs)
         made_with = [each for each in altered if re.split(r"[.[]", each.path)[0] not in _IN_PLACE]
         fixed = [] if adopted else made_with
         changes = [replace(each, replace=each.path == "name" or each in fixed) for each in altered]

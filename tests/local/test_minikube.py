@@ -122,7 +122,9 @@ def test_creating_a_cluster_prints_its_steps(here: Machine) -> None:
 def test_what_a_cluster_is_made_with_needs_another_one_when_it_changes() -> None:
     state = {**inputs(), "adopted": False}
     for key in ("driver", "cpus", "diskSize", "nodes", "kubernetesVersion", "mount"):
-        assert list(changes(state, inputs(**{key: EVERYTHING[key]})).values()) == [(False, True)]
+        given = inputs(**{key: EVERYTHING[key]})
+        for before, now in ((state, given), (given, inputs())):
+            assert list(changes(before, now).values()) == [(False, True)]
     assert list(changes(state, inputs(memory="8Gi")).values()) == [(False, True)]
 
 

@@ -15,8 +15,10 @@ from clusters.cli_clusters.engine import Engine
 from clusters.minikube import KIND
 from clusters.minikube import cluster as minikube
 from clusters.minikube.tool import MinikubeHandler, MinikubeTool, create_flags
+from clusters.operator import CRD_PATH
 from core import toolchain
 from core.handler import UNKNOWN, Properties
+from core.manifests import MADE_BY
 from core.validation import check
 from images.build.kind_node import MinikubeNode
 from images.targets.target import by_digest, target_of
@@ -132,6 +134,10 @@ def test_a_cluster_that_is_there_is_used_only_when_asked_and_never_deleted(here:
     here.run("minikube", "start", "--profile=team", "--container-runtime=containerd")
     with pytest.raises(RuntimeError, match=r"already has a cluster team.*slipway:cluster\.adopt"):
         made(inputs())
+    here.api.says("GET", CRD_PATH, {"metadata": {}})
+    with pytest.raises(RuntimeError, match="would delete customresourcedefinitions/pytorchjobs"):
+        made(inputs(adopt=True))
+    here.api.says("GET", CRD_PATH, {"metadata": {"annotations": {MADE_BY: "slipway/team"}}})
     state = made(inputs(adopt=True))
     assert state["adopted"] is True
     assert len(starts(here)) == 1  # it ran, so it was left as it was

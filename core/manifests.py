@@ -70,6 +70,12 @@ def marked(manifest: Manifest) -> Manifest:
     return {**manifest, "metadata": {**metadata, "annotations": annotations}}
 
 
+def made_by(thing: Mapping[str, Any] | None) -> str | None:
+    """Return the stack that created an object; None for another party's or a missing object."""
+    stack = ((thing or {}).get("metadata", {}).get("annotations") or {}).get(MADE_BY)
+    return None if stack is None else str(stack)
+
+
 def digest(manifests: Manifest | list[Manifest]) -> str:
     """Return 12 hexadecimal digits that change with the content of the manifests."""
     return hashlib.sha256(json.dumps(manifests, sort_keys=True).encode()).hexdigest()[:12]

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 from kubernetes import config
 
 from clusters import owner
-from clusters.cli_clusters.tool import Tool, identity
+from clusters.cli_clusters.tool import Tool, identity, others_objects
 from clusters.cluster import Remains
 from core import kube
 from core.context import Context, show_in_summary
-from core.handler import UNKNOWN, Change, Handler, Properties, compare
+from core.handler import UNKNOWN, Change, Handler, Properties, differences
 from core.toolchain import ToolMissing
 from core.wait import NotYet, until
 from images.targets.target import Target, listed
@@ -39,7 +39,7 @@ class ToolHandler(Handler):
 
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         adopted = bool(state.get("adopted"))
-        altered = compare(state, inputs)
+        altered = differences({key: state[key] for key in state.keys() - self.outputs}, inputs)
         made_with = [each for each in altered if re.split(r"[.[]", each.path)[0] not in _IN_PLACE]
         fixed = [] if adopted else made_with
         changes = [replace(each, replace=each.path == "name" or each in fixed) for each in altered]
@@ -71,21 +71,14 @@ class ToolHandler(Handler):
         tool = self.tool(inputs)
         owner.require(tool.directory, inputs["owner"])
         _require(tool)
-        exists = tool.exists()
-        adopted = exists and not tool.is_ours()
-        if adopted:
-            _consider(tool, inputs)
-            # It may be left over from a creation that was interrupted before the cluster existed.
-            shutil.rmtree(tool.directory, ignore_errors=True)
-            context.status(f"adopting {tool.name}")
-            tool.start(context)
-        else:
-            if exists:
-                context.info(f"removing {tool.name}, which an interrupted run left behind")
-                tool.delete()
-            owner.claim(tool.directory, inputs["owner"])
-            tool.create(owner.new_token(tool.directory), context)
-        return tool.name, _ready(tool, context, adopted=adopted)
+        if tool.exists():
+            if not tool.is_ours():
+                return tool.name, _adopt(tool, context)
+            context.info(f"removing {tool.name}, which an interrupted run left behind")
+            tool.delete()
+        owner.claim(tool.directory, inputs["owner"])
+        tool.create(owner.new_token(tool.directory), context)
+        return tool.name, _ready(tool, context, adopted=False)
 
     def read(self, state: Properties, context: Context) -> Properties | None:
         tool = self.tool(state)
@@ -101,8 +94,7 @@ class ToolHandler(Handler):
             return self.create(inputs, context)[1]
         adopted = bool(state.get("adopted"))
         if not adopted and tool.is_ours() is False:
-            _consider(tool, inputs)
-            adopted = True
+            return _adopt(tool, context)
         for problem in tool.problems(adopted=adopted):
             context.info(f"repairing {problem}")
         tool.start(context)
@@ -193,9 +185,9 @@ def _require(tool: Tool) -> None:
         raise RuntimeError(f"{tool.program}'s cluster {tool.name} requires:{listed}")
 
 
-def _consider(tool: Tool, inputs: Properties) -> None:
-    """Raise `RuntimeError` unless the existing cluster, which is not Slipway's, can be adopted."""
-    if not inputs.get("adopt"):
+def _adopt(tool: Tool, context: Context) -> Properties:
+    """Start a cluster that is not Slipway's, or raise `RuntimeError` if it can't be adopted."""
+    if not tool.inputs.get("adopt"):
         raise RuntimeError(
             f"{tool.program} already has a cluster {tool.name}, which this stack did not create. "
             "Set slipway:cluster.adopt to true to use it (it is then never deleted), set "
@@ -203,6 +195,18 @@ def _consider(tool: Tool, inputs: Properties) -> None:
         )
     if (reason := tool.refusal()) is not None:
         raise RuntimeError(f"{tool.program}'s cluster {tool.name} can't be adopted: {reason}")
+    # It may be left over from a creation that was interrupted before the cluster existed.
+    shutil.rmtree(tool.directory, ignore_errors=True)
+    context.status(f"adopting {tool.name}")
+    tool.start(context)
+    outputs = _ready(tool, context, adopted=True)
+    if theirs := others_objects(outputs["kubeconfig"], tool.inputs["owner"]):
+        raise RuntimeError(
+            f"{tool.program}'s cluster {tool.name} can't be adopted: `make down` would delete "
+            f"{', '.join(theirs)}, which this stack did not create. Delete it first, or set "
+            "slipway:cluster.kind to kubeconfig, which keeps it (docs/existing-cluster.md)"
+        )
+    return outputs
 
 
 def _is_made_by(state: Properties, tool: Tool) -> bool:

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from string import Template
 
-from clusters.cli_clusters.engine import Engine
+from clusters.cli_clusters.engine import PROGRAMS, Engine
 from core import files, toolchain
 from core.paths import state_dir
 from core.problem import raised
@@ -26,17 +26,14 @@ TOOL = "podman-files"
 TOOLS = (TOOL, "buildah", "runc", "iptables")
 """The tools that podman needs; buildah's package provides libraries and registry settings."""
 _PARAMETERS = {
-    "forwarding": Path("/proc/sys/net/ipv4/ip_forward"),
-    "instances": Path("/proc/sys/fs/inotify/max_user_instances"),
+    "forwarding": (Path("/proc/sys/net/ipv4/ip_forward"), 1),
+    # Several nodes need that many; the kernel's default is 128.
+    # https://kind.sigs.k8s.io/docs/user/known-issues/
+    "instances": (Path("/proc/sys/fs/inotify/max_user_instances"), 1024),
 }
-"""The kernel parameters to restore, keyed by their names in the record."""
+"""The kernel parameters to restore, keyed by their names in the record, and their new values."""
 _MODULES = Path("/lib/modules")
 """The directory that kind and minikube mount into the nodes, so it must exist."""
-_ENOUGH_INSTANCES = 1024
-"""The number of inotify instances that several nodes need; the kernel's default is 128.
-
-https://kind.sigs.k8s.io/docs/user/known-issues/
-"""
 _TABLES = ("nat", "filter")
 _TEMPLATES = Path(__file__).with_name("podman-files")
 """Templates for podman's configuration and for the script that starts it."""
@@ -86,18 +83,18 @@ def prepare() -> None:
     files.private_directory(_note().parent)
     with files.locked(_note().with_suffix(".lock")):
         if not _note().exists():
-            parameters = {name: file.read_text().strip() for name, file in _PARAMETERS.items()}
+            parameters = {name: file.read_text().strip() for name, (file, _) in _PARAMETERS.items()}
             before = {**parameters, "modules": _MODULES.exists(), "rules": _rules()}
             _note().write_text(json.dumps(before))
         _MODULES.mkdir(parents=True, exist_ok=True)
-        instances = _PARAMETERS["instances"]
-        if int(instances.read_text()) < _ENOUGH_INSTANCES:
-            instances.write_text(str(_ENOUGH_INSTANCES))
+        instances, enough = _PARAMETERS["instances"]
+        if int(instances.read_text()) < enough:
+            instances.write_text(str(enough))
 
 
 def restore() -> None:
     """Restore the machine's state from before `prepare`, unless any containers are left."""
-    if not (_note().exists() or storage().exists()):
+    if not (is_provided() and (_note().exists() or storage().exists())):
         return
     with files.locked(_note().with_suffix(".lock")):
         podman = partial(run, str(directory() / "podman"), limit=60.0)
@@ -110,13 +107,16 @@ def restore() -> None:
         if not _note().exists():  # already restored; only queries have run since then
             return
         before = json.loads(_note().read_text())
-        for table, line in _rules():
+        # Engines that the user has installed since need forwarding, and podman these rules.
+        others = [name for name in PROGRAMS if Engine(name).problem() is None]
+        for table, line in [] if "podman" in others else _rules():
             if [table, line] not in before["rules"]:
                 kind, *words = shlex.split(line)
                 action = "--delete-chain" if kind == "-N" else "--delete"
                 run("iptables", "--table", table, action, *words)
-        for name, parameter in _PARAMETERS.items():
-            parameter.write_text(before[name])
+        for name, (parameter, new) in _PARAMETERS.items():
+            if int(parameter.read_text()) == new and not (others and name == "forwarding"):
+                parameter.write_text(before[name])
         if not before["modules"]:
             with suppress(OSError):  # another program has created files there since
                 _MODULES.rmdir()

@@ -12,9 +12,11 @@ import yaml
 from kubernetes import config
 
 from clusters import owner
+from clusters.cluster import JOBS
+from clusters.operator import CRD_PATH, NAMESPACE
 from core import kube, toolchain
 from core.context import Context
-from core.manifests import unready
+from core.manifests import made_by, unready
 from core.paths import state_dir
 from core.problem import Problem, raised
 from core.process import CommandFailed, run
@@ -161,6 +163,13 @@ def identity(kubeconfig: str) -> str:
     return str(_get(kubeconfig, "/api/v1/namespaces/kube-system")["metadata"]["uid"])
 
 
+def others_objects(kubeconfig: str, stack: str) -> list[str]:
+    """Return the existing objects that `stack` would create and remove, but that are not its."""
+    paths = (f"/api/v1/namespaces/{NAMESPACE}", f"/api/v1/namespaces/{JOBS}", CRD_PATH)
+    found = {path.partition("/v1/")[2]: _get(kubeconfig, path, settled=404) for path in paths}
+    return [name for name in found if found[name] is not None and made_by(found[name]) != stack]
+
+
 def reduced(text: str, context: str) -> str:
     """Return a tool's kubeconfig with only the first cluster and user, and with files inlined."""
     document = yaml.safe_load(text) or {}
@@ -186,6 +195,6 @@ def _of_nodes(kubeconfig: str, expected: int) -> list[Problem]:
     return problems
 
 
-def _get(kubeconfig: str, path: str) -> Any:
+def _get(kubeconfig: str, path: str, settled: int | None = None) -> Any:
     with kube.connect(kubeconfig) as api:
-        return kube.ask(api, kube.Request("GET", path), limit=(5, 10))
+        return kube.ask(api, kube.Request("GET", path), limit=(5, 10), settled=settled)

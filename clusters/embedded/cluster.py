@@ -129,10 +129,12 @@ def left_on_machine(layout: Layout) -> Mapping[str, list[str]]:
 
 def _inside(directories: tuple[Path, ...]) -> set[int]:
     """Return the IDs of processes whose program, working directory or root is in `directories`."""
-    pids = set()
+    pids, own = set(), Path("/proc/self/ns/mnt").readlink()
     for process in Path("/proc").glob("[0-9]*"):
-        for name in ("exe", "cwd", "root"):
-            with suppress(OSError):
+        with suppress(OSError):
+            # In this mount namespace, a process that works there may be a user's shell.
+            is_outside = (process / "ns" / "mnt").readlink() == own
+            for name in ("exe", "root") if is_outside else ("exe", "cwd", "root"):
                 place = Path(str((process / name).readlink()).removesuffix(" (deleted)"))
                 if any(map(place.is_relative_to, directories)):
                     pids.add(int(process.name))

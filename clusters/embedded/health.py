@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 
 from kubernetes import client
 
-from clusters.embedded import components, host, images, network, pki, supervisor
+from clusters.embedded import components, images, network, pki, supervisor
 from clusters.embedded.layout import API_LIMIT, DNS_DOMAIN, DNS_SERVICE, Layout
 from core import kube
 from core.manifests import Manifest, unready
-from core.problem import Problem
+from core.problem import Problem, raised
 from core.process import CommandFailed, run
 from core.rollout import is_of_current_template
 from core.toolchain import ToolMissing
@@ -79,26 +79,21 @@ def node_problem(api: client.ApiClient, layout: Layout) -> str | None:
 
 def lookup(layout: Layout, name: str) -> str:
     """Return a name's addresses as `getent hosts` prints them, or raise `CommandFailed`."""
-    # The node's resolv.conf is in its mount namespace. `-s dns` skips the host's other sources,
-    # such as a local resolver.
-    inside = (host.path("nsenter"), "--target", str(supervisor.pid(layout)), "--net", "--mount")
-    return run(*inside, "--", "getent", "-s", "dns", "hosts", name)
+    # The node loses its own resolv.conf as soon as the host replaces that file, so each lookup
+    # mounts it again. `-s dns` skips the host's other sources, such as a local resolver.
+    script = 'mount --bind "$0" /etc/resolv.conf && exec getent -s dns hosts "$1"'
+    private = ("unshare", "--mount", "--", "sh", "-c", script, str(layout.config / "resolv.conf"))
+    return run(*network.enter(layout), *private, name)
 
 
 def dns_problem(api: client.ApiClient, layout: Layout) -> str | None:
     """Return why the cluster's DNS can't resolve names, or is being updated; None if neither."""
     # A pod of the previous template responds until its Deployment's controller stops it.
-    path = "/apis/apps/v1/namespaces/kube-system/deployments/coredns"
-    request = kube.Request("GET", path)
+    request = kube.Request("GET", "/apis/apps/v1/namespaces/kube-system/deployments/coredns")
     if reason := attempt(lambda: _outdated(kube.ask(api, request, limit=API_LIMIT))):
         return reason
-    try:
-        lookup(layout, _DNS_NAME)
-    except CommandFailed as error:
-        return f"{DNS_SERVICE} does not resolve {_DNS_NAME}: {error}"
-    except supervisor.Unreachable as error:
-        return f"the cluster is not running: {error}"
-    return None
+    reason = raised(lambda: lookup(layout, _DNS_NAME), CommandFailed)
+    return None if reason is None else f"{DNS_SERVICE} does not resolve {_DNS_NAME}: {reason}"
 
 
 def _outdated(coredns: Manifest) -> str | None:

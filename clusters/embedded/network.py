@@ -14,7 +14,7 @@ from string import Template
 from typing import Any
 
 from clusters.embedded import host
-from clusters.embedded.layout import SERVICES, Layout
+from clusters.embedded.layout import SERVICES, UPLINKS, Layout
 from core.problem import raised
 from core.process import CommandFailed, run
 
@@ -108,11 +108,11 @@ def conflict(layout: Layout, interfaces: list[dict[str, Any]]) -> str | None:
     """Return a message if another interface uses the cluster's address range, or else None."""
     for name, address in _addresses(interfaces):
         if name != layout.host_interface and address.network.overlaps(layout.uplink):
-            return (
-                f"the embedded cluster's addresses {layout.uplink} are in use: "
-                f"{name} has {address}. "
-                "They are derived from its directory: set slipway:cluster.name to another name."
-            )
+            advice = "its name determines them: set slipway:cluster.name to another one"
+            if address.network.supernet_of(UPLINKS):
+                advice = f"so are all in {UPLINKS}: disconnect {name}, or use kind or minikube"
+            where = f"the embedded cluster's addresses {layout.uplink}"
+            return f"{where} are in use, as {name} has {address}; {advice}"
     return None
 
 

@@ -10,15 +10,18 @@ from clusters.cli_clusters import podman
 from clusters.cli_clusters.cli_cluster import NodeImages, ToolHandler
 from clusters.cli_clusters.engine import INSTALL, PROGRAMS, Engine, is_chosen, on_path
 from clusters.cli_clusters.tool import Tool, reduced
+from core import files
 from core.context import Context
-from core.problem import Problem
+from core.problem import Problem, raised
 from core.process import CommandFailed
+from core.toolchain import ToolMissing
 from images.build.kind_node import KindNode
 
 _NO_ENGINE = f"there is no container engine ({', '.join(PROGRAMS)}) on PATH. {INSTALL}"
 _CREATE_SECONDS = 1200.0
 """Timeout in seconds; the nodes' image, about 1 GB, may have to be pulled first."""
 _DELETE_SECONDS = 120.0
+_OWN_PODMAN = "own-podman"
 _MARK = "/etc/slipway-"
 """The path of the mount that marks a node, without the creation token at its end."""
 
@@ -38,14 +41,19 @@ class KindTool(Tool):
         return self._engine.variables
 
     def engine_problem(self) -> str | None:
-        chosen = engine()
-        return _NO_ENGINE if chosen is None else chosen.problem()
+        problem = raised(lambda: self._engine, RuntimeError, ToolMissing) or self._engine.problem()
+        if problem is None or not self._record.exists():
+            return problem
+        return f"{problem}; or, if its node containers no longer exist, run: rm {self._record}"
 
     def exists(self) -> bool:
         return self.name in self.run("get", "clusters").split()
 
     def create(self, token: str, context: Context) -> None:
-        if self._engine.is_ours:
+        self._record.unlink(missing_ok=True)
+        chosen = self._engine
+        files.write(self._record, _OWN_PODMAN if chosen.is_ours else chosen.program, mode=0o600)
+        if chosen.is_ours:
             podman.prepare()
         config = dict(self.inputs["config"])
         # Of all settings in kind, only a mount exists as soon as the node's container does.
@@ -88,8 +96,7 @@ class KindTool(Tool):
         except CommandFailed:
             # podman 4 fails if a container exits while it is being killed.
             self.run(*command, limit=_DELETE_SECONDS)
-        if self._engine.is_ours:
-            podman.restore()
+        podman.restore()
 
     def load(self, archive: Path, context: Context) -> None:
         command = ("load", "image-archive", str(archive), "--name", self.name)
@@ -105,10 +112,18 @@ class KindTool(Tool):
     @property
     def _engine(self) -> Engine:
         """The nodes' container engine; raises `RuntimeError` with a remedy if there is none."""
-        chosen = engine()
+        if self._record.exists():
+            program = self._record.read_text()
+            return podman.engine() if program == _OWN_PODMAN else Engine(program)
+        chosen = podman.choose(on_path(), own=not is_chosen())
         if chosen is None:
             raise RuntimeError(_NO_ENGINE)
         return chosen
+
+    @property
+    def _record(self) -> Path:
+        """The file with the engine that the nodes were created with; no other one finds them."""
+        return self.directory / "engine"
 
     def _containers(self) -> list[str]:
         """Return the cluster's containers: the nodes, and a load balancer if there is one."""
@@ -133,15 +148,10 @@ def images(cluster: str) -> NodeImages:
     return NodeImages(KindTool({"name": cluster}))
 
 
-def engine() -> Engine | None:
-    """Return the engine that the user chose, or else the one that `podman.choose` selects."""
-    return podman.choose(on_path(), own=not is_chosen())
-
-
 def more_tools() -> tuple[str, ...]:
     """Return the tools that setup must provide besides kind, to run and to build the nodes."""
     has_engine = any(each.problem() is None for each in on_path())
     if not has_engine and is_chosen():  # the user has to start it first
         return ()
-    tools = () if has_engine else podman.TOOLS
+    tools = () if has_engine and not podman.storage().exists() else podman.TOOLS
     return (*tools, *KindNode.needed())

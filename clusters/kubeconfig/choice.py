@@ -26,7 +26,8 @@ class Unusable(pulumi.RunError):
 
     def __init__(self, key: str, text: str) -> None:
         place = f"slipway:cluster.{key}" if key else "slipway:cluster"
-        super().__init__(f"{place}: {text}")
+        # A text about inline content names its setting instead.
+        super().__init__(text if text.startswith("slipway:cluster.") else f"{place}: {text}")
 
 
 class Absent(Unusable):
@@ -76,7 +77,7 @@ def _chosen(files: Sequence[Path], shown: str, path: str | None, context: str | 
     """Return a context from these files; `shown` is how messages refer to the files."""
     merged = _view(files, shown)
     if not (names := [each["name"] for each in merged["contexts"] or ()]):
-        raise Absent("path", f"{shown} does not contain a context; specify a different file")
+        raise Absent("path", f"{shown} does not contain a context; specify a different one")
     name = merged["current-context"] if context is None else context
     if not name:
         raise Absent(
@@ -86,6 +87,8 @@ def _chosen(files: Sequence[Path], shown: str, path: str | None, context: str | 
         where = "" if context is not None else ", the current context,"
         raise Absent("context", f"{quote(name)}{where} is not in {shown}; {choices(name, names)}")
     document = _view(files, shown, "--raw", "--minify", "--flatten", f"--context={name}")
+    if not (document["clusters"] and document["users"]):
+        raise Unusable("context", f"{quote(name)} in {shown} needs a cluster and a user; set both")
     cluster, user = document["clusters"][0]["cluster"], document["users"][0]
     # Other extensions, such as minikube's timestamps, change.
     extensions = cluster.pop("extensions", None) or ()
@@ -127,7 +130,7 @@ def _view(files: Sequence[Path], shown: str, *flags: str) -> Any:
         return json.loads(run(*command, variables={"KUBECONFIG": listed}))
     except CommandFailed as error:
         reason = str(error).rpartition("error: ")[2]
-        raise Unusable("path", f"kubectl can't read {shown}: {reason}; correct that file") from None
+        raise Unusable("path", f"{shown} can't be read by kubectl: {reason}; correct it") from None
 
 
 def _folder_of(user: str, files: Sequence[Path]) -> Path:

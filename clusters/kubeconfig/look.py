@@ -19,10 +19,10 @@ from clusters.cluster import JOB_ACCOUNT, JOBS, Remains
 from clusters.kubeconfig.choice import Absent, Choice, Unusable, choose, kubectl
 from clusters.kubeconfig.found import Deployed, Found
 from clusters.kubeconfig.settings import KubeconfigSettings
-from clusters.operator import NAME, NAMESPACE
+from clusters.operator import CRD_PATH, NAME, NAMESPACE
 from clusters.operator.operator_ready import judges
 from core.kube import Request, api_message, ask, connect
-from core.manifests import KEPT, KEPT_CLAIM, MADE_BY, MANAGED_BY
+from core.manifests import KEPT, KEPT_CLAIM, MANAGED_BY, made_by
 from core.toolchain import ToolMissing
 
 _OPERATOR_LABEL = f"control-plane=kubeflow-{NAME}"
@@ -127,7 +127,7 @@ def _owner(api: client.ApiClient, namespace: str) -> str | None:
 
     If the namespace does not name its stack, the jobs' service account in the namespace may.
     """
-    stack = _made_by(_get(api, f"/api/v1/namespaces/{namespace}"))
+    stack = made_by(_get(api, f"/api/v1/namespaces/{namespace}"))
     return _account_made_by(api, namespace) if stack is None else stack
 
 
@@ -168,22 +168,21 @@ def _found(api: client.ApiClient, namespace: str, served: set[str]) -> Found:
     serves = any(each["name"] == "pytorchjobs" for each in (kinds or {}).get("resources", ()))
     claim = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{KEPT_CLAIM}"
     classes, nodes = _get(api, "/apis/storage.k8s.io/v1/storageclasses"), _get(api, "/api/v1/nodes")
-    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     return Found(
         serves,
         kubernetes=(_get(api, "/version") or {}).get("gitVersion"),
         trainer="trainer.kubeflow.org" in served,
-        made_by=_made_by(_get(api, f"{definitions}/pytorchjobs.kubeflow.org")),
+        made_by=made_by(_get(api, CRD_PATH)),
         deployed=_deployed(api),
         judged=_judged(api, namespace) if serves else None,
         namespaces={
-            name: _made_by(home) for name, home in homes.items() if not isinstance(home, HTTPStatus)
+            name: made_by(home) for name, home in homes.items() if not isinstance(home, HTTPStatus)
         },
         unseen=frozenset(name for name, home in homes.items() if home is HTTPStatus.FORBIDDEN),
         jobs_of=_account_made_by(api, namespace),
         default_class=None if classes is None else any(map(_is_default, classes["items"])),
         nodes=None if nodes is None else sum(map(_takes_jobs, nodes["items"])),
-        claim_of=_made_by(_get(api, claim)),
+        claim_of=made_by(_get(api, claim)),
     )
 
 
@@ -196,7 +195,7 @@ def _takes_jobs(node: Mapping[str, Any]) -> bool:
 
 
 def _account_made_by(api: client.ApiClient, namespace: str) -> str | None:
-    return _made_by(_get(api, f"/api/v1/namespaces/{namespace}/serviceaccounts/{JOB_ACCOUNT}"))
+    return made_by(_get(api, f"/api/v1/namespaces/{namespace}/serviceaccounts/{JOB_ACCOUNT}"))
 
 
 def _deployed(api: client.ApiClient) -> tuple[Deployed, ...] | None:
@@ -213,7 +212,7 @@ def _deployed(api: client.ApiClient) -> tuple[Deployed, ...] | None:
             metadata["name"],
             container["image"],
             tuple(container.get("args") or ()),
-            _made_by(each),
+            made_by(each),
         )
     return tuple(operators.values())
 
@@ -222,12 +221,6 @@ def _judged(api: client.ApiClient, namespace: str) -> bool | None:
     with suppress(ApiException):  # The gate checks again, and waits.
         return judges(api, namespace)
     return None
-
-
-def _made_by(thing: Mapping[str, Any] | None) -> str | None:
-    """Return the stack that created an object; None for another party's or a missing object."""
-    stack = ((thing or {}).get("metadata", {}).get("annotations") or {}).get(MADE_BY)
-    return None if stack is None else str(stack)
 
 
 def _read(api: client.ApiClient, path: str, **query: str) -> Any:

@@ -113,8 +113,7 @@ class MinikubeTool(Tool):
     def delete(self) -> None:
         if self.exists():
             self.run("delete", limit=180.0)
-        if podman.is_provided():
-            podman.restore()
+        podman.restore()
 
     def load(self, archive: Path, context: Context) -> None:
         self.run("image", "load", str(archive), limit=_CREATE_SECONDS, context=context)
@@ -213,5 +212,5 @@ def _start_flags(inputs: Mapping[str, Any]) -> list[str]:
 def more_tools() -> tuple[str, ...]:
     """Return the tools that setup must provide besides minikube, to run and to build the nodes."""
     works = any(Engine(each).problem() is None for each in CONTAINER_DRIVERS)
-    tools = () if works or shutil.which("virsh") else podman.TOOLS  # virsh selects kvm2
-    return (*tools, *MinikubeNode.needed())
+    needed = podman.storage().exists() or not (works or shutil.which("virsh"))  # virsh: kvm2
+    return (*(podman.TOOLS * needed), *MinikubeNode.needed())

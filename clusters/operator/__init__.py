@@ -10,6 +10,7 @@ from core.manifests import read
 
 NAME = "training-operator"
 NAMESPACE = "kubeflow"
+CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/pytorchjobs.kubeflow.org"
 REQUESTS = {"cpu": "50m", "memory": "64Mi"}
 """The resource requests of the single operator pod that Slipway installs."""
 

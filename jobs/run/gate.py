@@ -12,7 +12,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from core.context import Context
-from core.handler import Change, Handler, Properties, compare
+from core.handler import Change, Handler, Properties, differences
 from core.problem import meant
 from jobs.records import archive
 from jobs.records.events import likeness
@@ -30,9 +30,7 @@ class GateHandler(Handler):
 
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         """Replace the gate if the result or limits changed, so that it checks again."""
-        changed = {change.path.split(".")[0] for change in compare(state, inputs)}
-        # Removed limits, and a missing result, are only in the state.
-        changed |= state.keys() - inputs.keys()
+        changed = {change.path.split(".")[0] for change in differences(state, inputs)}
         return [Change(path, replace=True) for path in sorted(changed)]
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:

@@ -15,8 +15,10 @@ from clusters.cli_clusters.engine import Engine
 from clusters.minikube import KIND
 from clusters.minikube import cluster as minikube
 from clusters.minikube.tool import MinikubeHandler, MinikubeTool, create_flags
+from clusters.operator import CRD_PATH
 from core import toolchain
 from core.handler import UNKNOWN, Properties
+from core.manifests import MADE_BY
 from core.validation import check
 from images.build.kind_node import MinikubeNode
 from images.targets.target import by_digest, target_of
@@ -122,7 +124,9 @@ def test_creating_a_cluster_prints_its_steps(here: Machine) -> None:
 def test_what_a_cluster_is_made_with_needs_another_one_when_it_changes() -> None:
     state = {**inputs(), "adopted": False}
     for key in ("driver", "cpus", "diskSize", "nodes", "kubernetesVersion", "mount"):
-        assert list(changes(state, inputs(**{key: EVERYTHING[key]})).values()) == [(False, True)]
+        given = inputs(**{key: EVERYTHING[key]})
+        for before, now in ((state, given), (given, inputs())):
+            assert list(changes(before, now).values()) == [(False, True)]
     assert list(changes(state, inputs(memory="8Gi")).values()) == [(False, True)]
 
 
@@ -130,6 +134,10 @@ def test_a_cluster_that_is_there_is_used_only_when_asked_and_never_deleted(here:
     here.run("minikube", "start", "--profile=team", "--container-runtime=containerd")
     with pytest.raises(RuntimeError, match=r"already has a cluster team.*slipway:cluster\.adopt"):
         made(inputs())
+    here.api.says("GET", CRD_PATH, {"metadata": {}})
+    with pytest.raises(RuntimeError, match="would delete customresourcedefinitions/pytorchjobs"):
+        made(inputs(adopt=True))
+    here.api.says("GET", CRD_PATH, {"metadata": {"annotations": {MADE_BY: "slipway/team"}}})
     state = made(inputs(adopt=True))
     assert state["adopted"] is True
     assert len(starts(here)) == 1  # it ran, so it was left as it was

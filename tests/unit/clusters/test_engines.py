@@ -5,10 +5,12 @@ from types import ModuleType
 
 import pytest
 
+from clusters import owner
 from clusters.cli_clusters import podman
 from clusters.cli_clusters.engine import Engine
 from clusters.kind import tool as kind
 from clusters.minikube import tool as minikube
+from core.context import Silence
 from images.build import kind_node
 from images.build.kind_node import KindNode, MinikubeNode
 
@@ -30,17 +32,33 @@ def working(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_kind_uses_the_engine_that_is_chosen_or_works_and_else_our_podman(
     working: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ours = kind.engine()
-    assert ours is not None
+    tool = kind.KindTool({"name": "team"})
+    ours = tool._engine
     assert ours.is_ours
     assert ours.variables["KIND_EXPERIMENTAL_PROVIDER"] == "podman"
     assert ours.variables["PATH"].startswith("/ours:")
     working.append("podman")
-    assert kind.engine() == Engine("podman")
+    assert tool._engine == Engine("podman")
     working.clear()
     monkeypatch.setenv("KIND_EXPERIMENTAL_PROVIDER", "docker")
-    assert kind.engine() == Engine("docker")
+    assert tool._engine == Engine("docker")
     assert kind.more_tools() == ()
+
+
+def test_kind_keeps_to_the_engine_that_its_nodes_were_made_with(
+    working: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(podman, "prepare", lambda: None)
+    monkeypatch.setattr(kind.KindTool, "run", lambda *_, **__: "")
+    tool = kind.KindTool({"name": "team", "config": {"nodes": [{}]}})
+    owner.claim(tool.directory, "slipway/team")
+    for works in ("docker", "podman"):
+        tool.create("token", Silence())  # first in ours, then in docker
+        made = tool._engine
+        working[:] = [works]
+        assert tool._engine == made
+        assert made.is_ours == (works == "docker")
+    assert str(tool.engine_problem()).endswith(f"run: rm {tool.directory}/engine")
 
 
 @pytest.mark.parametrize(
@@ -85,3 +103,5 @@ def test_set_up_provides_what_this_machine_lacks(
     monkeypatch.setattr(node, "is_provided", lambda: built)
     needs_node = built or not reachable
     assert tool.more_tools() == (*(() if works else podman.TOOLS), *(node.TOOLS * needs_node))
+    podman.storage().mkdir(parents=True)
+    assert set(podman.TOOLS) <= {*tool.more_tools()}, "its nodes could not be removed"

@@ -25,6 +25,7 @@ def test_whatever_is_left_is_found_with_how_to_remove_it(
     monkeypatch.setattr(cluster, "_INTERFACES", interfaces)
     volume = f"{layout.directory}/volumes/a"
     monkeypatch.setattr(isolation, "inside", lambda _layout: [volume])
+    monkeypatch.chdir(layout.directory)  # as a user's shell may
     assert cluster.left_on_machine(layout) == {
         "processes": ["process 4194305: kill -9 4194305"],
         "network namespaces": [f"network namespace {layout.node}: ip netns delete {layout.node}"],

@@ -99,8 +99,10 @@ def test_another_interface_with_the_clusters_addresses_is_named() -> None:
     own = _interface(LAYOUT.host_interface, str(LAYOUT.host_address), 30)
     lan = _interface("eth0", "192.168.1.2", 24)
     assert network.conflict(LAYOUT, [own, lan, {}]) is None
-    vpn = _interface("wg0", "10.77.0.1", 16)
-    assert "wg0 has 10.77.0.1/16" in str(network.conflict(LAYOUT, [own, vpn]))
+    near = _interface("wg0", str(LAYOUT.node_address), 24)
+    assert "/24; its name determines them" in str(network.conflict(LAYOUT, [own, near]))
+    for vpn in (_interface("wg0", "10.77.0.1", 16), _interface("wg0", "10.1.2.3", 8)):
+        assert "disconnect wg0, or use kind or" in str(network.conflict(LAYOUT, [own, vpn]))
 
 
 def _unequipped(name: str) -> Path:

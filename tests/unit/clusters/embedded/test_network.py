@@ -1,12 +1,13 @@
 """A cluster's names and network: they fit, let jobs' pods out, and are taken away."""
 
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.embedded import gateway, network
+from clusters.embedded import gateway, health, isolation, network
 from clusters.embedded.layout import UPLINKS, Layout
 from core.process import CommandFailed
 from tests.unit.shell_program import shell_program
@@ -40,6 +41,18 @@ def test_a_link_that_cannot_be_removed_is_an_error(layout: Layout, tools: Path) 
     shell_program(tools / "ip", STAYS)
     with pytest.raises(CommandFailed, match="Operation not permitted"):
         network.remove(layout)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
+def test_names_are_asked_of_the_cluster_also_where_the_node_has_lost_its_resolv_conf(
+    layout: Layout, tools: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell_program(tools / "nsenter", 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"')
+    shell_program(tools / "getent", 'echo "$@"; cat /etc/resolv.conf')
+    monkeypatch.setenv("PATH", str(tools), prepend=os.pathsep)
+    layout.config.mkdir(parents=True)
+    (layout.config / "resolv.conf").write_text(isolation.RESOLVER)
+    assert health.lookup(layout, "a.b") == f"-s dns hosts a.b\n{isolation.RESOLVER}"
 
 
 DIRECTORIES = st.text("abcdefghijklmnopqrstuvwxyz/-0123456789", min_size=1, max_size=200).map(

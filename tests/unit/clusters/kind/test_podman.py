@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from clusters.cli_clusters import podman
+from clusters.cli_clusters.engine import Engine
 from core.paths import state_dir
 
 
@@ -16,12 +17,12 @@ class Machine:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.containers = ""
+        self.containers = self.rules = ""
         self.calls: list[tuple[str, ...]] = []
 
     def run(self, *command: str, limit: float = 0) -> str:
         self.calls.append(command)
-        return self.containers if "ps" in command else ""
+        return self.rules if "--list-rules" in command else self.containers * ("ps" in command)
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     (tmp_path / "instances").write_text("128\n")
     packages = tmp_path / "packages"
     packages.mkdir()
-    parameters = {name: tmp_path / name for name in ("forwarding", "instances")}
+    parameters = {name: (tmp_path / name, new) for name, (_, new) in podman._PARAMETERS.items()}
     monkeypatch.setattr(podman, "_PARAMETERS", parameters)
     monkeypatch.setattr(podman, "_MODULES", tmp_path / "modules")
     monkeypatch.setattr(podman, "run", found.run)
@@ -41,14 +42,22 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     return found
 
 
-def test_the_kernels_parameters_go_back_with_its_last_container(machine: Machine) -> None:
+@pytest.mark.parametrize(
+    ("works", "stay"), [(None, []), ("docker", ["forwarding"]), ("podman", ["forwarding", "rules"])]
+)
+def test_what_it_changed_goes_back_with_its_last_container_unless_another_engine_needs_it(
+    machine: Machine, works: str | None, stay: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Engine, "problem", lambda each: None if each.program == works else "none")
     podman.directory()
     podman.prepare()
     assert (machine.directory / "instances").read_text() == "1024"
+    machine.rules = "-N NETAVARK-1"
     (machine.directory / "forwarding").write_text("1\n")
     podman.restore()
     found = [(machine.directory / name).read_text() for name in ("forwarding", "instances")]
-    assert found == ["0", "128"]
+    assert found == ["1\n" if "forwarding" in stay else "0", "128"]
+    assert ("rules" in stay) != any("--delete-chain" in each for each in machine.calls)
     assert not (machine.directory / "modules").exists()
     assert not (state_dir() / "podman").exists()
 
@@ -58,8 +67,10 @@ def test_what_is_only_asked_afterwards_leaves_nothing_and_changes_nothing(machin
     assert machine.calls == []
     podman.directory()
     podman.prepare()
+    (machine.directory / "instances").write_text("8192\n")  # by somebody else, since then
     podman.restore()
-    (machine.directory / "forwarding").write_text("1\n")  # by somebody else, since then
+    assert (machine.directory / "instances").read_text() == "8192\n"
+    (machine.directory / "forwarding").write_text("1\n")  # and this
     podman.directory()
     podman.restore()
     assert not (state_dir() / "podman").exists()

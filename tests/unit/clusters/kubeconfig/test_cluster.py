@@ -114,6 +114,9 @@ def test_a_content_is_taken_and_in_no_message(folder: Path, read: Callable[[str]
     assert str(caught.value) == (
         'slipway:cluster.context: "d" is not in slipway:cluster.kubeconfig; allowed: c'
     )
+    for broken in ("a: [", {"kind": "Config"}):
+        with pytest.raises(Unusable, match=r"^slipway:cluster\.kubeconfig (does|can't be read)"):
+            choose(None, None, broken)
 
 
 def at_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,12 +154,14 @@ def test_a_kubeconfig_that_can_not_be_used_is_refused_with_the_reason(folder: Pa
     write(folder / "lost", cluster, {"d": {}}, current="gone")
     dropped = {"auth-provider": {"name": "azure", "config": {}}}
     write(folder / "dropped", cluster, {"d": dropped}, "d")
+    (folder / "nobody").write_text((folder / "dropped").read_text().replace("user: d\n", "\n"))
     (folder / "empty").write_text("apiVersion: v1\nkind: Config\n")
     (folder / "bad").write_text("a: [")
     for file, words in {
         "more": "slipway:cluster.context: is not set",  # with no current context
         "lost": '"gone", the current context, is not in',
         "dropped": 'auth-provider "azure", which Kubernetes clients no longer support',
+        "nobody": "needs a cluster and a user; set both",
         "empty": "does not contain a context; specify",
         "bad": "did not find expected node content",
     }.items():

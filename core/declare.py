@@ -76,9 +76,8 @@ def if_any(output: Output[Any]) -> Output[Any]:
 def required(resources: Sequence[pulumi.Resource]) -> Output[Sequence[pulumi.Resource]]:
     """Return `resources` as the `depends_on` for a cluster's provider.
 
-    If one of them failed or was skipped, the program exits, after the original error. The engine
-    would skip the provider, and may panic: it has no process for a dry run of a provider whose
-    inputs did not change
+    If one failed or was skipped, the program exits, after the original error: the engine may panic
+    when it skips the provider, as it has no process for a dry run of an unchanged provider
     (https://github.com/pulumi/pulumi/blob/v3.274.1/pkg/resource/deploy/step.go#L228).
     """
 

@@ -57,18 +57,12 @@ def schema_problem(api: client.ApiClient) -> str | None:
     """Return why the API server does not send its schema, or None if it does.
 
     Building it takes 20 s on a slow machine, and pulumi-kubernetes waits 32 s for all its requests.
-    The API server itself gives up after 60 s.
     """
-    return _unanswered(api, kube.Request("GET", "/openapi/v2", accept=_SCHEMA), (5.0, 60.0))
+    return _unanswered(api, kube.Request("GET", "/openapi/v2", accept=_SCHEMA), seconds=60)
 
 
-def _unanswered(
-    api: client.ApiClient, request: kube.Request, limit: kube.Limit = API_LIMIT
-) -> str | None:
-    def check() -> None:
-        kube.send(api, request, limit=limit).read()
-
-    return attempt(check)
+def _unanswered(api: client.ApiClient, request: kube.Request, seconds: int = 10) -> str | None:
+    return attempt(lambda: kube.send(api, request, limit=(2, seconds)).read() and None)
 
 
 def node_problem(api: client.ApiClient, layout: Layout) -> str | None:

@@ -133,8 +133,8 @@ def test_a_silent_cluster_is_named_without_an_archive(monkeypatch: pytest.Monkey
 def test_without_a_run_the_next_step_is_named() -> None:
     with pytest.raises(CommandError, match="see `make results STACK=kind`"):
         find("kind", StackState(), "mine", None, ["mine"])
-    with pytest.raises(CommandError, match="`make up STACK=dev` creates one"):
-        show("dev", "mine", None, "1")
+    with pytest.raises(CommandError, match="`make up STACK=none` creates one"):
+        show("none", "mine", None, "1")
     keep("mine-1", (0, "a", []))
     there = StackState("a: kubeconfig", "slipway-jobs", {"declared": JobState("declared", {})})
     unknown = r"^There is no job 'mime'. Did you mean mine\? Jobs in dev: declared, mine.$"

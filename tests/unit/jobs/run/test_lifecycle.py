@@ -191,8 +191,9 @@ def test_a_renamed_job_keeps_its_run_and_takes_its_logs(
     monkeypatch: pytest.MonkeyPatch,
     ledger: MagicMock,
 ) -> None:
-    """After two renamings, too, of which the stack saw only the last; and in a component; a run must
-    have ended.
+    """After two renamings, too, of which the stack saw only the last, and in a component.
+
+    The run must have ended.
     """
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(lifecycle, "remove", removed := MagicMock())

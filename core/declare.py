@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import pulumi
 from pulumi import CustomResource, Output
 from pulumi.runtime.stack import Stack
+from pulumi_kubernetes import Provider
 
 from core.manifests import Manifest
 from core.wording import as_typed
@@ -73,23 +74,31 @@ def if_any(output: Output[Any]) -> Output[Any]:
     return Output.from_input(output.future())
 
 
-def required(resources: Sequence[pulumi.Resource]) -> Output[Sequence[pulumi.Resource]]:
-    """Return `resources` as the `depends_on` for a cluster's provider.
+def provider_of(
+    name: str,
+    kubeconfig: Output[str],
+    identifier: pulumi.Input[str],
+    after: Sequence[pulumi.Resource],
+    **options: Any,
+) -> Provider:
+    """Declare a cluster's provider; all its objects are replaced if `identifier` changes.
 
-    If one failed or was skipped, the program exits, after the original error: the engine may panic
-    when it skips the provider, as it has no process for a dry run of an unchanged provider
+    If a resource in `after` failed or was skipped, the program exits, after the original error. The
+    engine may panic when it skips a provider, as it has no process for an unchanged one's dry run
     (https://github.com/pulumi/pulumi/blob/v3.274.1/pkg/resource/deploy/step.go#L228).
     """
 
-    async def checked() -> Sequence[pulumi.Resource]:
-        outputs = [each for one in resources for each in vars(one).values()]
+    async def existing() -> Sequence[pulumi.Resource]:
+        outputs = [each for one in after for each in vars(one).values()]
         known = [await each.is_known() for each in outputs if isinstance(each, Output)]
         # In a preview, new resources have unknown outputs, and nothing fails.
         if not (pulumi.runtime.is_dry_run() or all(known)):
             end("nothing was changed in the cluster, because it is not ready")
-        return resources
+        return after
 
-    return Output.from_input(checked())
+    opts = pulumi.ResourceOptions(depends_on=Output.from_input(existing()))
+    options |= {"kubeconfig": kubeconfig, "cluster_identifier": identifier}
+    return Provider(name, opts=opts, **options)
 
 
 def end(why: str) -> NoReturn:

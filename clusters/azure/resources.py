@@ -6,14 +6,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pulumi
-import pulumi_kubernetes
 import yaml
 from pulumi_azure_native import Provider, authorization, resources
 
 from clusters.azure.settings import AzureSettings, Login
 from clusters.cluster import Cluster
 from core import tokens
-from core.declare import required
+from core.declare import provider_of
 from core.process import CommandFailed, run
 from images.resource import helper_images
 
@@ -117,13 +116,8 @@ def connected(  # noqa: PLR0913  # access, prerequisites and properties
         {"name": azure.cluster_name, "kubeconfig": text, "advice": advice, **settings.lasting},
         pulumi.ResourceOptions(parent=azure, depends_on=after),
     )
-    provider = pulumi_kubernetes.Provider(
-        azure.cluster_name,
-        kubeconfig=text,
-        # Stays the same if the cluster's kubeconfig changes.
-        cluster_identifier=f"{azure.subscription}/resourceGroups/{azure.group_name}/{identifier}",
-        opts=pulumi.ResourceOptions(depends_on=required([access, *images])),
-    )
+    place = f"{azure.subscription}/resourceGroups/{azure.group_name}/{identifier}"
+    provider = provider_of(azure.cluster_name, text, place, [access, *images])
     return Cluster(provider=provider, kubeconfig=text, image_target=target, images=helpers, **facts)
 
 

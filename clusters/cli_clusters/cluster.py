@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pulumi
-import pulumi_kubernetes
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from clusters.cluster import Cluster
 from core import manifests
-from core.declare import required
+from core.declare import provider_of
 from core.fields import CONFIG, Directory
 from images.resource import helper_images
 
@@ -100,16 +99,10 @@ def declare(kind: str, token: str, inputs: Mapping[str, Any], target: Mapping[st
     # The nodes that images are loaded onto exist once the cluster does.
     way_in = {**target, "after": created.id}
     images, resources = helper_images(way_in)
-    provider = pulumi_kubernetes.Provider(
-        inputs["name"],
-        kubeconfig=kubeconfig,
-        # Without this, any change to the kubeconfig looks like another cluster. The ID changes when
-        # the cluster is recreated, so that its contents are recreated, too.
-        cluster_identifier=created.clusterId,
-        # A former cluster's contents were deleted with it.
-        delete_unreachable=True,
-        opts=pulumi.ResourceOptions(depends_on=required([created, *resources])),
-    )
+    # The ID changes when the cluster is recreated, so that its contents are recreated, too.
+    name, identifier, after = inputs["name"], created.clusterId, [created, *resources]
+    # A former cluster's contents were deleted with it.
+    provider = provider_of(name, kubeconfig, identifier, after, delete_unreachable=True)
     return Cluster(
         kind=kind, provider=provider, kubeconfig=kubeconfig, image_target=way_in, images=images
     )

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 import pulumi
-import pulumi_kubernetes
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
@@ -18,7 +17,7 @@ from clusters.embedded.host import COREDNS_REQUESTS, KEPT_FREE, SYSTEM_RESERVED,
 from clusters.embedded.layout import Layout
 from clusters.nodes import Capacity, of_machine
 from core import manifests, tokens
-from core.declare import required
+from core.declare import provider_of
 from core.fields import CONFIG
 
 _INTERFACES = Path("/sys/class/net")
@@ -71,17 +70,9 @@ def provision(settings: EmbeddedSettings) -> Cluster:
         pulumi.ResourceOptions(additional_secret_outputs=["kubeconfig"]),
     )
     kubeconfig: pulumi.Output[str] = pulumi.Output.secret(embedded.kubeconfig)
-    provider = pulumi_kubernetes.Provider(
-        settings.name,
-        kubeconfig=kubeconfig,
-        # Without this, any change to the kubeconfig would look like another cluster, and everything
-        # in the cluster would be replaced.
-        cluster_identifier=Layout(directory).node,
-        opts=pulumi.ResourceOptions(depends_on=required([embedded])),
-    )
     return Cluster(
         kind="embedded",
-        provider=provider,
+        provider=provider_of(settings.name, kubeconfig, Layout(directory).node, [embedded]),
         kubeconfig=kubeconfig,
         image_target={
             "kind": "containerd",

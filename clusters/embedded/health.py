@@ -62,7 +62,10 @@ def schema_problem(api: client.ApiClient) -> str | None:
 
 
 def _unanswered(api: client.ApiClient, request: kube.Request, seconds: int = 10) -> str | None:
-    return attempt(lambda: kube.send(api, request, limit=(2, seconds)).read() and None)
+    def check() -> None:
+        kube.send(api, request, limit=(API_LIMIT[0], seconds)).read()
+
+    return attempt(check)
 
 
 def node_problem(api: client.ApiClient, layout: Layout) -> str | None:

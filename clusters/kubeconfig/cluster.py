@@ -8,7 +8,6 @@ import json
 from collections.abc import Iterable
 
 import pulumi
-import pulumi_kubernetes
 from pulumi.runtime.rpc import UNKNOWN
 
 from clusters import support
@@ -20,7 +19,7 @@ from clusters.kubeconfig.look import look
 from clusters.kubeconfig.settings import KubeconfigSettings
 from clusters.nodes import GpuPool
 from clusters.operator import NAMESPACE as OPERATOR_NAMESPACE
-from core.declare import required
+from core.declare import provider_of
 from core.manifests import stack
 from images.resource import helper_images
 
@@ -48,13 +47,8 @@ def provision(settings: KubeconfigSettings) -> Cluster:
     images, needs = helper_images(target) if operator is None else ({}, [])
     return Cluster(
         kind="kubeconfig",
-        provider=pulumi_kubernetes.Provider(
-            pulumi.get_stack(),
-            kubeconfig=kubeconfig,
-            # Only the server's address: new credentials do not mean a different cluster.
-            cluster_identifier=choice.server,
-            opts=pulumi.ResourceOptions(depends_on=required(needs)),
-        ),
+        # Only the server's address: new credentials do not mean a different cluster.
+        provider=provider_of(pulumi.get_stack(), kubeconfig, choice.server, needs),
         kubeconfig=kubeconfig,
         image_target=target,
         images=images,

@@ -70,15 +70,16 @@ def fetch(stack: str, job: str, to: str = "", run: str | None = None) -> int:
             # If neither names the run, there may be a file `succeeded` from before November 2026.
             run_id = result.last_succeeded or (well or [_SUCCEEDED])[-1]
             expected, url = {}, f"{place}/{run_id}"
+    other = f" Or fetch the files from the last successful run: RUN={_SUCCEEDED}."
+    nothing = (
+        f"No files from {job}'s run {run_id} were kept. The job's program must write them to "
+        "SLIPWAY_OUTPUT_DIR (docs/files.md), or the job's `keep` must list them "
+        "(docs/start.md#keep-what-it-writes). If it does, its log says why they were not kept. "
+        f"`make rerun JOB={job} STACK={stack}` runs the job again."
+        f"{'' if result.succeeded else other}"
+    )
     if url is None:
-        other = f" Or fetch the files from the last successful run: RUN={_SUCCEEDED}."
-        raise CommandError(
-            f"No files from {job}'s last run were kept. The job's program must write them to "
-            "SLIPWAY_OUTPUT_DIR (docs/files.md), or the job's `keep` must list them "
-            "(docs/start.md#keep-what-it-writes). If it does, its log says why they were not kept. "
-            f"`make rerun JOB={job} STACK={stack}` runs the job again."
-            f"{'' if result.succeeded else other}"
-        )
+        raise CommandError(nothing)
     directory = Path(to or f"outputs/{job}/{run_id}")
     room = _require_place(directory)
     echo(f"Copying the files from {job}'s run {run_id} in {url}.")
@@ -94,7 +95,7 @@ def fetch(stack: str, job: str, to: str = "", run: str | None = None) -> int:
             received = receive(fetched, directory, expected)
     except (kept.FetchError, tarfile.ReadError, ConfigException) as error:
         if not expected and "there are no files" in str(error):  # as `slipway_trainer.tar` says
-            echo(f"The run {run_id} of {job} has kept no files (docs/files.md).")
+            echo(nothing)
             return 1
         raise CommandError(
             f"The files of {job} were not copied: {error}. Run `make up STACK={stack}` to repair "
@@ -137,10 +138,10 @@ def folder_of(job: JobState, result: RunResult) -> str | None:
     """Return the URL of the folder that contains a run's files, or None if there are none."""
     if (listed := result.files.get(LIST)) is not None:
         return str(listed["url"]).removesuffix(f"/{LIST}")
-    # No files are listed if the image lacks slipway_trainer, or if the run was lost while copying.
+    # No files are listed if the image lacks slipway_trainer, or if the run ended while copying.
     place = job.declared.get("outputs") or job.kept
-    may_be_there = job.declared.keys() & {"image", "build", "outputsEvery"}
-    if place is None or not may_be_there or result.run_id is None:
+    is_listed = result.succeeded and not job.declared.keys() & {"image", "build"}
+    if place is None or is_listed or result.run_id is None:
         return None
     return f"{place.rstrip('/')}/{result.run_id}"
 

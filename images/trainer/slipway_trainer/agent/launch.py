@@ -28,7 +28,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ from slipway.uncaught import PEER
 from slipway_trainer.agent import artifacts
 from slipway_trainer.agent.child import DEBUG, received, wait_for
 from slipway_trainer.agent.mirror import Mirror
-from slipway_trainer.agent.place import Place
+from slipway_trainer.agent.place import WORK, Place
 from slipway_trainer.agent.printed import METRICS
 from slipway_trainer.agent.processes import (
     besides,
@@ -215,7 +215,10 @@ def _copy(
     directory: Path, url: str, code: int, message: dict[str, Any], sent: Mirror
 ) -> tuple[int, dict[str, Any]]:
     """Copy the files that `sent` has not copied yet; return the new exit code and message."""
-    rank = message.get("rank", own_rank())
+    rank, copied = message.get("rank", own_rank()), WORK / ".copied"
+    if signal.SIGTERM in received and copied.exists():
+        # The kubelet restarts a container though its job has failed: its first files are final.
+        return code, message
     is_demanded = "SLIPWAY_OUTPUTS" in os.environ
     try:
         if not is_demanded and any(directory.iterdir()):
@@ -223,6 +226,8 @@ def _copy(
         target = _destination(url, code, rank)
         done = sent.unchanged() if sent.url == target else ()
         listed = artifacts.sync(directory, target, Events(rank), sent=done)
+        with suppress(OSError):  # an image of the user's own may have no such folder
+            copied.touch()
     except Exception as error:  # noqa: BLE001 - each store raises its own errors
         text = _failed(f"{directory} could not be copied to {url}", error)
         if code == 0 and is_demanded:

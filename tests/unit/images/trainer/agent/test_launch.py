@@ -213,14 +213,19 @@ def test_a_jobs_own_place_is_never_cleared_and_the_stacks_keeps_the_last_runs(
 
 
 def test_signals_reach_the_program_and_its_files_are_copied_still(launched: Launched) -> None:
-    process = launched.copying().launch(
-        f"{_BEGINS}signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))\n{_LEAVE}"
-        "print('ready', flush=True); time.sleep(30)\n"
-    )
-    assert line(process) == "ready\n"
-    process.send_signal(signal.SIGTERM)
-    ended(process, 9)
-    assert (launched.copies / "run-1/model").exists()
+    """But not over those of a failure, after which the kubelet started the container again."""
+    (launched.directory / "work").mkdir()
+    launched.copying().environment["SLIPWAY_ROOT"] = str(launched.directory)
+    for start in ("first", "second"):
+        process = launched.launch(
+            f"{_BEGINS}signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))\n"
+            f"(outputs / 'model').write_text('{start}')\n"
+            "print('ready', flush=True); time.sleep(30)\n"
+        )
+        assert line(process) == "ready\n"
+        process.send_signal(signal.SIGTERM)
+        ended(process, 9)
+    assert (launched.copies / "run-1/model").read_text() == "first"
 
 
 def test_a_rank_that_failed_is_held_with_its_environment(launched: Launched) -> None:

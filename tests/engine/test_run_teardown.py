@@ -96,9 +96,9 @@ def without_cluster(stack: LiveStack) -> None:
 
 @contextmanager
 def stray(directory: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    """A process that works in a cluster's directory and is in none of its control groups."""
+    """A process in a cluster's directory and a mount namespace, but in no control group of it."""
     owner.claim(directory, "slipway/dev")
-    with subprocess.Popen(["sleep", "600"], cwd=directory) as process:
+    with subprocess.Popen(["unshare", "--mount", "sleep", "600"], cwd=directory) as process:
         try:
             yield process
         finally:

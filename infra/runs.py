@@ -159,9 +159,10 @@ def _waiter(
 ) -> pulumi.Input[str] | None:
     """Declare the image for the pod that watches a job's run; None if `up` waits for the run."""
     is_left = not job.wait if job.wait is not None else bool(os.environ.get(NO_WAIT_VARIABLE))
-    if is_left and job.name in first:
+    if not is_left:
+        return None
+    if job.name in first:
         pulumi.log.info(f"job {job.name} isn't detached: other jobs start only after it ends")
-    if not is_left or job.name in first:
         return None
     base = context.images.spec()
     try:

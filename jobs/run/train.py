@@ -17,15 +17,16 @@ from jobs.model.submission import Submission
 from jobs.observe.wait import Wait
 from jobs.plan import TrainingCost
 from jobs.records.archive import Archive
-from jobs.records.events import added
+from jobs.records.events import added, likeness
 from jobs.records.history import History, Record
-from jobs.result import RunResult
+from jobs.result import FIGURES, RunResult
 from jobs.run import retry
 from jobs.run.retry import Attempt
 from jobs.run.submit import submit
 
 _RETURN_SECONDS = 120.0
 """Time for the operator's webhook to become available again after the cluster lost a node."""
+_FROM_THE_LOG = "and `up` reads it from this run's log without training again"
 _REFUSALS = frozenset({400, 403, 404, 413, 422})
 
 
@@ -107,6 +108,9 @@ class Training:
         wait = Wait(self.api, live, declared, self.context, kept, *limits)
         result = retry.complete(wait.to_the_end(), before, retry.last_succeeded(live))
         result = added(result, kept, declared.metrics, self.context.warn)
+        is_silent = result.succeeded and not ({"metrics", *FIGURES} & result.as_map().keys())
+        if is_silent and (printed := likeness(kept, "accuracy") or likeness(kept, "loss")):
+            self.context.info(f"reported no metrics, but printed {printed}, {_FROM_THE_LOG}")
         if declared.drill is not None:
             runs = (self.logs.run(each["run_id"]) for each in before if "run_id" in each)
             is_elastic = declared.elastic is not None

@@ -130,6 +130,7 @@ class Printer:
             self.note(f"{self.names[replica]} was restarted")
             self._containers[replica] = container
         if not self.raw:
+            text = text.rstrip("\r").rpartition("\r")[2]  # a progress bar's last state
             # torch also prefixes its lines with the rank
             own = f"[{self.names[replica].replace(' ', '')}]:"
             text = f"{self.labels[replica]}{text.removeprefix(f'{own} ').removeprefix(own)}"

@@ -1,8 +1,8 @@
 """`make results JOB=…`: print each job's last result, even if the cluster is gone."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -32,6 +32,7 @@ Verdict = Literal["passed", "missed", "not judged", ""]
 _FORMATS = {"accuracy": ".4f", "loss": ".4f", "samples_seen": ",", "world_size": "d"}
 _FIGURES = ("accuracy", "loss", "samples", "ranks", "took", "attempts")
 _COLUMNS = ("job", "state", "gate", *_FIGURES, "ended (UTC)")
+_MOST_METRICS = 4  # columns for metrics that no gate limits
 _WIDTH = 10_000  # line width for YAML, so that no line is folded
 _IN_STORY = frozenset({"log", "previous_log", "events", "advice"})
 
@@ -44,7 +45,7 @@ class Outcome:
     state: str  # from its result; or `running`, `interrupted`, `no result`
     result: RunResult | None = None
     gate: Verdict = ""  # empty if it did not succeed or has no limits
-    gated: Mapping[str, float | None] = field(default_factory=dict)  # its `require` figures
+    gated: Collection[str] = ()  # the metrics in its `require`
     missed: tuple[Miss, ...] = ()  # the limits that it missed, and by how much
     note: str = ""  # why there is no result, or the next step
 
@@ -113,11 +114,10 @@ def _left(stack: str, job: str) -> str:
 def _ended(job: JobState, result: RunResult, declared: "TrainingJob | None") -> Outcome:
     bounds = job.gate if declared is None or job.passed else limits(declared)
     limits_by_name = {} if bounds is None else {name: bounds.get(name) for name in LIMITS}
-    figures = {name: result.figure(name) for name in limits_by_name.get("require") or ()}
     if result.state == RUNNING:
         note = f"a pod in the cluster is waiting for its run; `make wait JOB={job.name}` follows it"
         return Outcome(job.name, "running", result, note=note)
-    outcome = Outcome(job.name, result.state, result, gated=figures)
+    outcome = Outcome(job.name, result.state, result, gated=limits_by_name.get("require") or ())
     if not result.succeeded or (bounds is not None and not any(limits_by_name.values())):
         return outcome
     if job.passed:
@@ -215,17 +215,20 @@ def _print_table(results: Mapping[str, Outcome]) -> None:
     out = console()
     frame = box.SIMPLE_HEAD if out.is_terminal else None
     table = Table(box=frame, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
-    names = dict.fromkeys(name for each in results.values() for name in each.gated)
+    gated = [name for each in results.values() for name in each.gated]
+    ended = [each.result for each in results.values() if each.result is not None]
+    own = dict.fromkeys(name for result in ended for name in result.metrics or ())
+    names = dict.fromkeys([*gated, *[*own][:_MOST_METRICS]])
     shown = [name for name in names if name not in _FIGURES]
     numbers = {*_FIGURES, *shown}
     # On narrow terminals cells wrap; nothing is cut off.
     for name in (*_COLUMNS, *shown):
         table.add_column(name, justify="right" if name in numbers else "left", overflow="fold")
     for outcome in results.values():
-        values = (outcome.gated.get(name) for name in shown)
-        gated = ("-" if each is None else f"{each:.6g}" for each in values)
+        values = [outcome.result and outcome.result.figure(name) for name in shown]
+        figures = ("-" if each is None else f"{each:.6g}" for each in values)
         style = _style(outcome) if out.is_terminal else None
-        table.add_row(*map(as_typed, _cells(outcome)), *gated, style=style)
+        table.add_row(*map(as_typed, _cells(outcome)), *figures, style=style)
     out.print(table)
 
 

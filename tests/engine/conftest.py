@@ -77,6 +77,14 @@ def module_stack(
     made.leave()
 
 
+@pytest.fixture
+def scratch(root: Path) -> Iterator[Scratch]:
+    """A user's checkout."""
+    made = Scratch.copy_of(root)
+    yield made
+    made.remove()
+
+
 @pytest.fixture(scope="session")
 def internet_tool() -> None:
     """Set up the tool that only stacks with `internet` need."""

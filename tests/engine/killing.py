@@ -64,10 +64,9 @@ def moments(count: int, generator: random.Random) -> list[float]:
 
 def train_with(stack: LiveStack, seed: int) -> None:
     """Have the next `make up` train the small job with this seed."""
-    settings = stack.scratch.checkout / "Pulumi.dev.yaml"
-    kept = settings.read_text().splitlines() if settings.exists() else []
+    kept = stack.settings.read_text().splitlines() if stack.settings.exists() else []
     salt = [line for line in kept if line.startswith("encryptionsalt:")]
-    settings.write_text("\n".join([_SETTINGS.format(seed=seed), *salt, ""]))
+    stack.settings.write_text("\n".join([_SETTINGS.format(seed=seed), *salt, ""]))
 
 
 def kill(scratch: Scratch, victim: Victim, seconds: float) -> Killed:

@@ -3,9 +3,13 @@
 import json
 import shlex
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from core import toolchain
 from scripts.scratch import Finished, Scratch
@@ -67,12 +71,31 @@ class LiveStack:
     def backend(self) -> Path:
         return self.scratch.state_home / "slipway/pulumi"
 
-    def outputs(self) -> dict[str, Any]:
-        """Return the stack's outputs; those that are secret are encrypted."""
-        return checkpoint.outputs(self.backend, "dev")
+    @property
+    def settings(self) -> Path:
+        """The stack's file."""
+        return self.scratch.checkout / "Pulumi.dev.yaml"
+
+    def configure(self, **settings: Any) -> None:
+        """Write what `slipway:` is to have in the stack's file; None takes a key away."""
+        document = yaml.safe_load(self.settings.read_text())
+        config = document["config"] | {f"slipway:{key}": each for key, each in settings.items()}
+        document["config"] = {key: each for key, each in config.items() if each is not None}
+        self.settings.write_text(yaml.safe_dump(document))
+
+    @contextmanager
+    def configured(self, **settings: Any) -> Iterator[None]:
+        """Do so, and put the file back in the end."""
+        before = self.settings.read_text()
+        try:
+            self.configure(**settings)
+            yield
+        finally:
+            self.settings.write_text(before)
 
     def job(self, name: str) -> dict[str, Any]:
-        result: dict[str, Any] = self.outputs()["jobs"][name]
+        """Return a job's result, by the stack's outputs."""
+        result: dict[str, Any] = checkpoint.outputs(self.backend, "dev")["jobs"][name]
         return result
 
     @property

@@ -212,7 +212,7 @@ def test_a_production_stack_goes_the_documented_way_down(root: Path, tmp_path: P
     protected = stack.pulumi("state", "protect", lock, "--stack", "test", "--yes")
     assert protected.code == 0, protected
     stack.settings["production"] = False
-    stack.configure()
+    stack.declare()
     assert "protected" in stack.refused("up")
     stack.settings["production"] = True
     stack.bring_up()
@@ -261,7 +261,8 @@ def test_a_job_goes_on_with_regular_nodes_when_azure_takes_its_spot_nodes_back(
     # With so many samples that it still trains when they are taken.
     aks.jobs[JOB] = {**aks.jobs[JOB], "args": ["--limit-train", "15000", "--limit-test", "500"]}
     began = time.time()
-    with aks.bringing_up() as up:
+    aks.declare()
+    with aks.going_up() as up:
         await_true(lambda: ranks(cluster) == 2, COMMAND_SECONDS, lambda: aks.log)
         before = len(scaled(aks))
         aks.azure.without_spot.touch()

@@ -26,8 +26,8 @@ from tests.engine.embedded_cluster import TestCluster
 from tests.engine.kubeconfig_stack import (
     PLATFORM,
     Account,
-    KubeconfigStack,
     images,
+    kubeconfig_stack,
     login_command,
 )
 
@@ -77,12 +77,12 @@ def test_with_the_listed_rights_a_stack_installs_the_operator_and_takes_it_away(
     account.make("slipway-installer")
     file = account.write_kubeconfig(tmp_path, {"token": account.token()})
     monkeypatch.setenv("KUBECONFIG", str(file))
-    stack = KubeconfigStack(tmp_path, root, {"context": "work", "images": images()})
+    stack = kubeconfig_stack(tmp_path, root, {"context": "work", "images": images()})
     try:
-        stack.bring_up()
-        assert stack.result()["state"] == "Succeeded"
+        stack.up()
+        assert stack.result("say")["state"] == "Succeeded"
         # It knows its own operator and its own namespaces again.
-        assert stack.bring_up().changes == {}
+        assert stack.up().changes == {}
     finally:
         stack.destroy()
     after = names(cluster, "namespaces"), names(cluster, "clusterroles")
@@ -106,15 +106,15 @@ def test_with_rights_in_one_namespace_a_stack_uses_the_operator_that_is_there(
         "operator": "existing",
         "images": images(),
     }
-    stack = KubeconfigStack(tmp_path, root, wanted)
+    stack = kubeconfig_stack(tmp_path, root, wanted)
     try:
-        said = stack.bring_up()
-        assert stack.result()["state"] == "Succeeded"
+        said = stack.up()
+        assert stack.result("say")["state"] == "Succeeded"
         assert "forbidden" not in said.text
         assert any("pytorchjob say: kubectl" in each for each in left_over(wanted))
         assert names(cluster, "namespaces") >= {TEAM, "kubeflow"}
         assert "slipway-jobs" not in names(cluster, "namespaces")
-        assert stack.bring_up().changes == {}
+        assert stack.up().changes == {}
     finally:
         stack.destroy()
     assert left_over(wanted) == []

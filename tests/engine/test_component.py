@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from clusters.embedded import pki
 from core.paths import CHECKOUT
@@ -17,7 +16,7 @@ from infra.provider.provider import SCHEMA
 from tests import go_programs
 from tests.docs import package
 from tests.engine import checkpoint
-from tests.engine.cli_stack import Outcome, Stack
+from tests.engine.cli_stack import MAIN, Outcome, Stack
 from tests.engine.embedded_cluster import TestCluster
 from tests.engine.kubeconfig_stack import JOB, images
 from tests.engine.stack import LiveStack
@@ -38,7 +37,6 @@ _SETTINGS = {
         }
     },
 }
-_OURS = "import pulumi\n\nfrom infra.program import main\n\npulumi.run(main)\n"
 _THEIRS = f"""\
 import pulumi
 import pulumi_slipway as slipway
@@ -68,7 +66,7 @@ class Program(Stack):
     def previewed(self, main: str, **variables: str) -> Outcome:
         """Preview a program."""
         (self.directory / "__main__.py").write_text(main)
-        return self.attempt("preview", environment=self.environment() | variables)
+        return self.attempt("preview", variables=variables)
 
 
 @pytest.fixture(scope="module")
@@ -88,21 +86,18 @@ def program(tmp_path: Path, packages: Path) -> Program:
 def run_of(preview: Outcome) -> dict[str, Any]:
     """Return the inputs of the one run in a preview, as the engine has them."""
     assert preview.code == 0, str(preview)
-    steps = [each["resourcePreEvent"]["metadata"] for each in preview.events
-             if "resourcePreEvent" in each]  # fmt: skip
-    [found] = [step["new"]["inputs"] for step in steps if step["type"] == "slipway:jobs:PyTorchJob"]
-    return dict(found)
+    [run] = [step for step in preview.steps if step["type"] == "slipway:jobs:PyTorchJob"]
+    return dict(run["new"]["inputs"])
 
 
 def of_this_repository(program: Program) -> dict[str, Any]:
     """Return the inputs of the run that this repository's program declares of the settings."""
     file = program.directory / "Pulumi.test.yaml"
     before = file.read_text()
-    config = {f"slipway:{key}": value for key, value in _SETTINGS.items()}
-    file.write_text(yaml.safe_dump({**yaml.safe_load(before), "config": config}))
+    program.configure(**_SETTINGS)
     secret = program.pulumi("config", "set", "--secret", "slipway:token", "hidden")
     assert secret.code == 0, str(secret)
-    found = run_of(program.previewed(_OURS, SLIPWAY_PROJECT=str(program.directory)))
+    found = run_of(program.previewed(MAIN, SLIPWAY_PROJECT=str(program.directory)))
     file.write_text(before)
     return found
 
@@ -145,14 +140,12 @@ training = slipway.Training("training", cluster=cluster, jobs={{"say": {JOB}}})
 pulumi.export("state", training.jobs["say"].state)
 """
     variables = {"TEST_KUBECONFIG": pki.kubeconfig(cluster.layout, "admin")}
-    environment = program.environment() | variables
     (program.directory / "__main__.py").write_text(main)
     try:
-        first = program.attempt("up", environment=environment)
-        assert first.code == 0, str(first)
+        program.run("up", variables=variables)
         assert program.output("state") == "Succeeded"
         assert "client-key-data" not in json.dumps(program.resources)
-        assert program.attempt("up", environment=environment).changes == {}
+        assert program.run("up", variables=variables).changes == {}
     finally:
         program.destroy()
 

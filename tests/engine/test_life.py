@@ -151,12 +151,8 @@ def test_a_cluster_that_cannot_be_repaired_gives_its_own_reason(
 
 @pytest.mark.long
 def test_a_job_changed_by_hand_shows_in_the_preview_by_its_field(live_stack: LiveStack) -> None:
-    settings = live_stack.scratch.checkout / "Pulumi.dev.yaml"
-    before = settings.read_text()
-    try:
+    with live_stack.configured():
         preview = live_stack.run(f"set -e\n{readme.block('The demos')}")
-    finally:
-        settings.write_text(before)
     assert "trains again: epochs 1 → 2" in preview.text, preview
     assert "replace" in preview.text, preview
 

@@ -14,7 +14,7 @@ import yaml
 from core.paths import CHECKOUT
 from jobs.imported import imported
 from scripts.cli.from_yaml import documents
-from tests.engine.stack import UP_SECONDS, LiveStack
+from tests.engine.stack import LiveStack
 
 _STRANGERS = CHECKOUT / "tests/strangers"
 _ELASTICDL = CHECKOUT / "examples/elasticdl/README.md"
@@ -40,15 +40,9 @@ def entries() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def trained(live_stack: LiveStack) -> Iterator[LiveStack]:
     """The stack with these jobs; it becomes what it was in the end."""
-    file = live_stack.scratch.checkout / "Pulumi.dev.yaml"
-    before = file.read_text()
-    document = yaml.safe_load(before)
-    document["config"]["slipway:jobs"] = entries()
-    file.write_text(yaml.safe_dump(document))
-    finished = live_stack.attempt("make up", UP_SECONDS)
-    assert finished.code == 0, str(finished)
-    yield live_stack
-    file.write_text(before)
+    with live_stack.configured(jobs=entries()):
+        live_stack.up()
+        yield live_stack
     live_stack.up()
 
 

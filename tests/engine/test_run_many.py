@@ -82,7 +82,7 @@ class Many:
 
     def up(self, declared: Declared) -> Round:
         """Bring the stack to these jobs, whether or not that succeeds."""
-        outcome = self.stack.attempt("up", environment=self.stack.environment(**declared))
+        outcome = self.stack.attempt("up", **declared)
         listing = self.jobs.kubectl("get", "pytorchjobs", "--output", "json")
         there = {each["metadata"]["name"]: each for each in json.loads(listing)["items"]}
         return Round(

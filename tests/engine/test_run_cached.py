@@ -178,14 +178,10 @@ def _results(stack: JobStack) -> list[dict[str, Any]]:
 
 
 @pytest.mark.long
-def test_make_rerun_trains_a_demo_again_and_knows_which_there_are(mortal_stack: LiveStack) -> None:
+def test_make_rerun_trains_a_demo_again(mortal_stack: LiveStack) -> None:
     train_with(mortal_stack, seed=0)
     mortal_stack.up()
-    before, uids = mortal_stack.job("mnist-gloo"), mortal_stack.uids()
-    unknown = mortal_stack.attempt("make rerun JOB=mnist-glo")
-    assert unknown.code != 0
-    assert "Did you mean mnist-gloo?" in unknown.errors
-    assert mortal_stack.uids() == uids
+    before = mortal_stack.job("mnist-gloo")
     mortal_stack.run("make rerun JOB=mnist-gloo")
     after = mortal_stack.job("mnist-gloo")
     assert after["state"] == "Succeeded"

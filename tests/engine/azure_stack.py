@@ -5,7 +5,6 @@ Azure is the double in tests/doubles/azure_native, and so is whoever logs in to 
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -114,9 +113,4 @@ def let_pull(cluster: TestCluster, server: str) -> None:
     for name, entrypoint in ENTRYPOINTS.items():
         program = Program.from_tool(toolchain.tool(name), entrypoint)
         pushed = target_of({"kind": "registry", "server": server}).name(program.reference)
-        own = image_reference(name)
-        address = f"--address={cluster.layout.containerd_socket}"
-        subprocess.run(
-            [toolchain.path("ctr"), address, "--namespace=k8s.io", "images", "tag", own, pushed],
-            check=True, capture_output=True, timeout=60,
-        )  # fmt: skip
+        cluster.ctr("tag", image_reference(name), pushed)

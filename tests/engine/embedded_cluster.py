@@ -5,16 +5,17 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clusters.embedded import health, images, isolation, lifecycle, pki, supervisor
-from clusters.embedded.host import image_reference
+from clusters.embedded import health, host, images, isolation, lifecycle, pki, supervisor
 from clusters.embedded.layout import Layout
 from core import toolchain
 from core.context import Silence
 from core.paths import CHECKOUT
+from core.process import run
 from images.build import program
 from images.build.job import RequirementsSpec
 from images.build.trainer import TRAINER
@@ -80,17 +81,13 @@ class TestCluster:
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
 
-    def kubectl(self, *arguments: str, manifests: list[dict[str, Any]] | None = None) -> str:
+    def kubectl(self, *arguments: str, manifests: Sequence[Mapping[str, Any]] = ()) -> str:
         file = self.layout.directory.parent / "kubeconfig"
         file.touch(0o600)
         file.write_text(pki.kubeconfig(self.layout, "admin"))
-        documents = None if manifests is None else "\n---\n".join(map(json.dumps, manifests))
-        done = subprocess.run(
-            [toolchain.path("kubectl"), "--kubeconfig", file, *arguments],
-            input=documents, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        documents = "\n---\n".join(map(json.dumps, manifests))
+        command = (host.path("kubectl"), f"--kubeconfig={file}", *arguments)
+        return run(*command, text=documents, limit=COMMAND_SECONDS)
 
     def get(self, *arguments: str) -> Any:
         return json.loads(self.kubectl("get", *arguments, "--output=json"))
@@ -103,18 +100,19 @@ class TestCluster:
         archive = self.layout.directory.parent / f"{binary.name}.tar"
         with archive.open("w+b") as file:
             program.write_archive(file, name, binary, entrypoint)
+        self.ctr("import", str(archive))
+
+    def ctr(self, *arguments: str) -> None:
+        """Do something with the images on its node."""
         address = f"--address={self.layout.containerd_socket}"
-        subprocess.run(
-            [toolchain.path("ctr"), address, "--namespace=k8s.io", "images", "import", archive],
-            check=True, capture_output=True, timeout=60,
-        )  # fmt: skip
+        run(host.path("ctr"), address, "--namespace=k8s.io", "images", *arguments, limit=60)
 
 
 def program_images() -> dict[str, str]:
     """Return what a pod calls the programs that every embedded cluster's node has."""
     return {
-        "trainingOperator": image_reference("training-operator"),
-        "tcpWait": image_reference("tcp-wait"),
+        "trainingOperator": host.image_reference("training-operator"),
+        "tcpWait": host.image_reference("tcp-wait"),
     }
 
 

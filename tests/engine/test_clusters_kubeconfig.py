@@ -18,6 +18,7 @@ from clusters.operator.operator_ready import OperatorReadyHandler
 from clusters.operator.training_operator import deployment, foundations
 from core import toolchain
 from core.context import Silence
+from core.process import CommandFailed
 from core.validation import check
 from jobs.run.submit import stop_all
 from tests.engine.awaiting import await_true
@@ -144,7 +145,7 @@ def _job_of_somebody_else(cluster: TestCluster) -> str:
     def submitted() -> bool:
         try:
             cluster.kubectl("apply", "--filename=-", manifests=[job])
-        except AssertionError:
+        except CommandFailed:
             return False
         return True
 

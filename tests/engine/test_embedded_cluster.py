@@ -29,6 +29,7 @@ from clusters.embedded.layout import Layout
 from core import kube, toolchain
 from core.manifests import Manifest
 from core.paths import CHECKOUT
+from core.process import CommandFailed, run
 from tests.engine.awaiting import COMMAND_SECONDS, await_true
 from tests.engine.embedded_cluster import TestCluster, kernel_parameters, restricted_pod
 from tests.engine.procfs import everyone
@@ -90,20 +91,14 @@ def stranger(cluster: TestCluster) -> Iterator[str]:
     """
     # One that no other cluster's tests take: the end of a node's address is that node's alone.
     address = str(ipaddress.IPv4Address("198.18.0.0") + int(cluster.layout.node_address) % 2**16)
-    command = [str(toolchain.path("ip")), "address"]
-    subprocess.run([*command, "add", f"{address}/32", "dev", "lo"], check=True, timeout=10)
+    run(host.path("ip"), "address", "add", f"{address}/32", "dev", "lo")
     yield address
-    subprocess.run([*command, "delete", f"{address}/32", "dev", "lo"], check=True, timeout=10)
+    run(host.path("ip"), "address", "delete", f"{address}/32", "dev", "lo")
 
 
 def _dropped(cluster: TestCluster) -> int:
-    shown = subprocess.run(
-        [
-            *network.enter(cluster.layout),
-            host.path("nft"), "list", "table", "inet", "slipway",
-        ],
-        check=True, capture_output=True, text=True, timeout=10,
-    ).stdout  # fmt: skip
+    table = (host.path("nft"), "list", "table", "inet", "slipway")
+    shown = run(*network.enter(cluster.layout), *table)
     found = re.search(r"counter packets (\d+)", shown)
     assert found is not None, shown
     return int(found[1])
@@ -122,19 +117,16 @@ def test_what_the_host_forwards_for_another_machine_is_dropped(
 
 def test_a_node_may_not_act_as_another(cluster: TestCluster) -> None:
     layout = cluster.layout
-    done = subprocess.run(
-        [
-            toolchain.path("kubectl"), f"--server={layout.api_url}",
-            f"--certificate-authority={layout.certificate('ca')}",
-            f"--client-certificate={layout.certificate('kubelet-client')}",
-            f"--client-key={layout.key('kubelet-client')}",
-            "create", "configmap", "taken", "--namespace=kube-system",
-        ],
-        env=os.environ | {"KUBECONFIG": os.devnull},  # its user's own would be merged with these
-        capture_output=True, text=True, timeout=30, check=False,
-    )  # fmt: skip
-    assert done.returncode != 0
-    assert "forbidden" in done.stderr.lower()
+    as_node = (
+        f"--server={layout.api_url}",
+        f"--certificate-authority={layout.certificate('ca')}",
+        f"--client-certificate={layout.certificate('kubelet-client')}",
+        f"--client-key={layout.key('kubelet-client')}",
+    )
+    create = ("create", "configmap", "taken", "--namespace=kube-system")
+    own = {"KUBECONFIG": os.devnull}  # the user's would be merged with these
+    with pytest.raises(CommandFailed, match=r"(?i)forbidden"):
+        run(host.path("kubectl"), *as_node, *create, variables=own)
 
 
 def test_secrets_are_encrypted_where_they_are_stored(cluster: TestCluster) -> None:
@@ -234,12 +226,7 @@ def test_a_lost_image_and_certificate_are_put_back_and_only_the_ones_reader_rest
     cluster: TestCluster,
 ) -> None:
     before = cluster.processes()
-    reference = f"slipway.local/tcp-wait:{toolchain.tool('tcp-wait').version}"
-    address = f"--address={cluster.layout.containerd_socket}"
-    subprocess.run(
-        [toolchain.path("ctr"), address, "--namespace=k8s.io", "images", "rm", reference],
-        check=True, capture_output=True, timeout=30,
-    )  # fmt: skip
+    cluster.ctr("rm", host.image_reference("tcp-wait"))
     assert cluster.problems() == ["images: tcp-wait is missing"]
     cluster.layout.certificate("scheduler").unlink()
     assert "certificates: scheduler: missing" in cluster.problems()
@@ -287,9 +274,8 @@ def _reboot(cluster: TestCluster, written: list[str]) -> None:
     least = len(written) + 10
     await_true(lambda: len(written) >= least)
     lifecycle.kill(cluster.layout)
-    netns = (toolchain.path("ip"), "netns", "delete", cluster.layout.node)
-    subprocess.run(netns, check=True, timeout=10)
-    subprocess.run(["rm", "--recursive", "--force", cluster.layout.runtime], check=True)
+    run(host.path("ip"), "netns", "delete", cluster.layout.node)
+    run("rm", "--recursive", "--force", str(cluster.layout.runtime))
     lifecycle.remove_groups(cluster.layout)
     problems = cluster.problems()
     assert any(each.startswith("network:") for each in problems), problems
@@ -352,7 +338,7 @@ def test_data_of_an_older_kubernetes_is_taken_over_put_back_or_refused(
         with pytest.raises(RuntimeError, match="it does not come up") as failed:
             cluster.heal()
     assert not {"etcd", "kube-apiserver"} & cluster.processes().keys()
-    subprocess.run(["sh", "-c", str(failed.value).splitlines()[-1]], check=True, timeout=60)
+    run("sh", "-c", str(failed.value).splitlines()[-1], limit=60)
     assert not (layout.directory / "etcd-v1.34.4").exists()
 
     cluster.heal()

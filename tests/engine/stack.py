@@ -2,7 +2,6 @@
 
 import json
 import shlex
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import Any
 import yaml
 
 from core import toolchain
+from core.process import run
 from scripts.scratch import Finished, Scratch
 from tests import readme
 from tests.engine import checkpoint
@@ -21,7 +21,7 @@ from tests.engine.footprint import Baseline, Footprint
 UP_SECONDS = 60 * 60
 """A first `up` on a bare machine builds the tools and the trainer's image on the way."""
 _ENDING_SECONDS = 2 * 60
-"""How long what `make down` has ended may take to vanish, and what others begin to come to life."""
+"""How long what `make down` has ended may take to vanish."""
 
 
 @dataclass
@@ -29,7 +29,7 @@ class LiveStack:
     """The stack `dev` in a copy of the checkout, with state of its own."""
 
     scratch: Scratch
-    _baseline: Baseline | None = field(default=None, repr=False)
+    _baseline: Baseline = field(default_factory=Baseline.take, repr=False)
 
     def run(self, command: str, limit_seconds: float = COMMAND_SECONDS) -> Finished:
         """Run `command` in the copy as a person would, and fail unless it succeeds."""
@@ -53,19 +53,10 @@ class LiveStack:
         footprint = Footprint.take(self.scratch.directory)
         finished = self.run(_DOWN)
         (self.scratch.directory / "kubeconfig").unlink(missing_ok=True)
-        left = self.leftovers(footprint)
+        clusters = (self.scratch.state_home / "slipway/clusters").glob("*")
+        left = [*footprint.left(self._baseline, _ENDING_SECONDS), *map(str, clusters)]
         assert left == [], "\n".join([*left, str(finished)])
         return finished
-
-    def leftovers(self, footprint: Footprint) -> list[str]:
-        """Return what of `footprint` is there still, and clusters in the state."""
-        assert self._baseline is not None, "no baseline was taken before the stack was made"
-        left = footprint.left(self._baseline, toolchain.path("nft"), _ENDING_SECONDS)
-        clusters = self.scratch.state_home / "slipway/clusters"
-        return left + [f"state: {path}" for path in clusters.glob("*")]
-
-    def take_baseline(self) -> None:
-        self._baseline = Baseline.take(toolchain.path("nft"))
 
     @property
     def backend(self) -> Path:
@@ -110,13 +101,8 @@ class LiveStack:
 
     def kubectl(self, arguments: str) -> str:
         """Run kubectl with the stack's kubeconfig and return its standard output."""
-        command = [toolchain.path("kubectl"), "--kubeconfig", self.kubeconfig]
-        finished = subprocess.run(
-            [*map(str, command), *shlex.split(arguments)],
-            capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False,
-        )  # fmt: skip
-        assert finished.returncode == 0, finished.stderr
-        return finished.stdout
+        command = (str(toolchain.path("kubectl")), f"--kubeconfig={self.kubeconfig}")
+        return run(*command, *shlex.split(arguments), limit=COMMAND_SECONDS)
 
     def uids(self) -> dict[str, str]:
         """Return the identity of every training job and its pods: training anew changes it."""

@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ import requests
 
 from tests.browser.chromium import Tab, opened
 from tests.engine.awaiting import await_true
+from tests.engine.procfs import everyone
 from tests.engine.stack import LiveStack
 
 pytestmark = pytest.mark.long
@@ -78,13 +78,8 @@ def ui(stack: LiveStack, arguments: str = "") -> Iterator[Ui]:
     finally:
         os.killpg(process.pid, signal.SIGINT)
         process.wait(30)
-    assert port_forwards(port) == "", "it has left kubectl behind"
-
-
-def port_forwards(port: int) -> str:
-    """Return which processes forward a port."""
-    command = ["pgrep", "-af", f"port-forward.* {port}:"]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    left = [each.places for each in everyone() if "port-forward" in each.places]
+    assert [places for places in left if f" {port}:" in places] == []
 
 
 def test_the_run_is_there_with_the_loss_of_each_rank(tracked: LiveStack) -> None:

@@ -53,7 +53,7 @@ class LiveStack:
         footprint = Footprint.take(self.scratch.directory)
         finished = self.run(_DOWN)
         (self.scratch.directory / "kubeconfig").unlink(missing_ok=True)
-        clusters = (self.scratch.state_home / "slipway/clusters").glob("*")
+        clusters = self.cluster.parent.glob("*")
         left = [*footprint.left(self._baseline, _ENDING_SECONDS), *map(str, clusters)]
         assert left == [], "\n".join([*left, str(finished)])
         return finished
@@ -61,6 +61,11 @@ class LiveStack:
     @property
     def backend(self) -> Path:
         return self.scratch.state_home / "slipway/pulumi"
+
+    @property
+    def cluster(self) -> Path:
+        """Where its cluster is, if there is one."""
+        return self.scratch.state_home / "slipway/clusters/dev"
 
     @property
     def settings(self) -> Path:

@@ -13,14 +13,8 @@ import pytest
 from clusters.embedded import pki
 from clusters.kinds import CLUSTERS
 from clusters.kubeconfig.settings import KubeconfigSettings
-from clusters.operator import NAME as OPERATOR
-from clusters.operator.operator_ready import OperatorReadyHandler
-from clusters.operator.training_operator import deployment, foundations
-from core import toolchain
-from core.context import Silence
 from core.process import CommandFailed
 from core.validation import check
-from jobs.run.submit import stop_all
 from tests.engine.awaiting import await_true
 from tests.engine.cli_stack import CALLED
 from tests.engine.embedded_cluster import TestCluster
@@ -31,6 +25,7 @@ from tests.engine.kubeconfig_stack import (
     kubeconfig_stack,
     login_command,
 )
+from tests.live_cluster import install_operator
 
 TEAM = "team-a"
 
@@ -47,19 +42,11 @@ def platform(cluster: TestCluster) -> Iterator[None]:
 @pytest.fixture
 def operator(cluster: TestCluster) -> Iterator[None]:
     """A training operator that somebody has installed, for a namespace that they have made."""
-    source, needed = toolchain.path("training-operator-manifests"), images()
-    manager, wait = needed["trainingOperator"], needed["tcpWait"]
     team = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}}
-    whole = [team, *foundations(source, TEAM, wait), deployment(source, TEAM, manager, wait)]
-    kubeconfig = pki.kubeconfig(cluster.layout, "admin")
-    ready = {"kubeconfig": kubeconfig, "jobNamespace": TEAM, "deployment": OPERATOR}
-    try:
-        cluster.kubectl("apply", "--server-side", "--filename=-", manifests=whole)
-        OperatorReadyHandler(stop_all).create(ready, Silence())
-        yield
-    finally:
-        for each in reversed(whole):
-            cluster.kubectl("delete", "--ignore-not-found", "--filename=-", manifests=[each])
+    whole = install_operator(cluster, pki.kubeconfig(cluster.layout, "admin"), TEAM, [team])
+    yield
+    for each in reversed(whole):
+        cluster.kubectl("delete", "--ignore-not-found", "--filename=-", manifests=[each])
 
 
 def names(cluster: TestCluster, *kind: str) -> set[str]:
@@ -69,11 +56,7 @@ def names(cluster: TestCluster, *kind: str) -> set[str]:
 def test_with_the_listed_rights_a_stack_installs_the_operator_and_takes_it_away(
     cluster: TestCluster, tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The documented rights are enough to install the operator on an existing cluster.
-
-    They are enough to use one that is there, too.
-    """
-    before = names(cluster, "namespaces"), names(cluster, "clusterroles")
+    namespaces, roles = names(cluster, "namespaces"), names(cluster, "clusterroles")
     account = Account(cluster, "installer")
     account.make("slipway-installer")
     file = account.write_kubeconfig(tmp_path, {"token": account.token()})
@@ -86,8 +69,8 @@ def test_with_the_listed_rights_a_stack_installs_the_operator_and_takes_it_away(
         assert stack.up().changes == {}
     finally:
         stack.destroy()
-    after = names(cluster, "namespaces"), names(cluster, "clusterroles")
-    assert after == (before[0], before[1] | {"slipway-installer"})
+    assert names(cluster, "namespaces") == namespaces
+    assert names(cluster, "clusterroles") == roles | {"slipway-installer"}
     assert names(cluster, "customresourcedefinitions") == set()
 
 
@@ -100,13 +83,8 @@ def test_with_rights_in_one_namespace_a_stack_uses_the_operator_that_is_there(
     account.make("slipway-user", TEAM)
     file = account.write_kubeconfig(tmp_path, login_command(tmp_path, account.token()))
     theirs = _job_of_somebody_else(cluster)
-    wanted = {
-        "path": str(file),
-        "context": "work",
-        "namespace": TEAM,
-        "operator": "existing",
-        "images": images(),
-    }
+    wanted = {"path": str(file), "context": "work", "images": images()}
+    wanted |= {"namespace": TEAM, "operator": "existing"}
     stack = kubeconfig_stack(tmp_path, root, wanted)
     try:
         said = stack.up()

@@ -57,7 +57,7 @@ def test_it_finishes_when_a_worker_is_lost(
 ) -> None:
     """In the middle of its epoch, and counts each sample once."""
     name = f"lossy-{secrets.token_hex(3)}"
-    with module_stack.training(name, **DECLARED) as up:
+    with module_stack.going_up(**{name: DECLARED}) as up:
         await_true(lambda: _progress(jobs, name) >= LOST_AT)
         pods = {pod["metadata"]["name"]: pod for pod in jobs.items("pods", name)}
         lose(jobs, pods[f"{name}-worker-{lost}"])

@@ -50,7 +50,7 @@ def test_a_job_waits_for_a_node_that_is_being_made_says_so_and_runs_on_it(
     declared = python(
         trainer, SUMMARY, '{"accuracy": 0.5, "device": "cpu"}', "0", workers=0, gpus=1
     )
-    with stack.training(job_name, **declared) as up:
+    with stack.going_up(**{job_name: declared}) as up:
         await_true(lambda: "didn't match Pod's node affinity/selector" in stack.log)
         assert "1 rank: 1 waiting for a node\n" in stack.log.replace("\r", "")
         scaled_up(jobs, job_name)

@@ -30,7 +30,7 @@ def test_a_kill_at_any_moment_is_healed_by_one_make_up(
     rounds = [("from nothing", part) for part in moments(fresh, generator)]
     rounds += [("to train", part) for part in moments(again, generator)]
     for number, (way, part) in enumerate(rounds, start=1):
-        if way == "from nothing" and (stack.scratch.state_home / "slipway/clusters/dev").exists():
+        if way == "from nothing" and stack.cluster.exists():
             stack.down()
         train_with(stack, number)
         victim = generator.choice(VICTIMS)

@@ -76,21 +76,16 @@ def test_make_down_after_a_half_finished_up_leaves_nothing(
 
 def test_make_down_fails_and_lists_what_is_left(mortal_stack: LiveStack) -> None:
     without_cluster(mortal_stack)
-    with stray(cluster(mortal_stack)) as process:
+    with stray(mortal_stack.cluster) as process:
         down = mortal_stack.attempt("make down")
         assert down.code != 0, down
         assert f"process {process.pid} (sleep): kill -9 {process.pid}" in down.errors, down
         assert "Removed dev completely" not in down.text, down
 
 
-def cluster(stack: LiveStack) -> Path:
-    """Return where a stack's cluster is."""
-    return stack.scratch.state_home / "slipway/clusters/dev"
-
-
 def without_cluster(stack: LiveStack) -> None:
     """Bring a stack down that may be up."""
-    if cluster(stack).exists():
+    if stack.cluster.exists():
         stack.down()
 
 

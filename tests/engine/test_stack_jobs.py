@@ -318,5 +318,4 @@ def test_a_package_that_cannot_be_had_ends_up_before_the_job_is_submitted(own: L
 
 def _copies(stack: LiveStack, run_id: str, path: str) -> list[Path]:
     """Return the files at `path` in the run's folder, on whichever volume of the node it is."""
-    volumes = stack.scratch.state_home / "slipway/clusters/dev/volumes"
-    return list(volumes.glob(f"*/{run_id}/{path}"))
+    return list(stack.cluster.glob(f"volumes/*/{run_id}/{path}"))

@@ -57,7 +57,7 @@ def test_a_cluster_that_cannot_be_created_gives_its_own_reason(idle_stack: LiveS
 
 
 def test_bad_settings_are_all_named_at_once_and_nothing_is_made(idle_stack: LiveStack) -> None:
-    wrong = "{slipway:cluster: {kind: embeded, colour: red}, slipway:jobs: {mnist-glo: {}}}"
+    wrong = "{'slipway:cluster': {kind: embeded, colour: red}, 'slipway:jobs': {mnist-glo: {}}}"
     (idle_stack.scratch.checkout / "Pulumi.wrong.yaml").write_text(f"config: {wrong}\n")
     finished = idle_stack.attempt("make up STACK=wrong")
     assert finished.code != 0

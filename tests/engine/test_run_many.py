@@ -13,13 +13,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from jobs.model.job import TrainingJob
 from scripts.cli.runs import fetch
 from scripts.cli.state import StackState
 from tests.engine.cli_stack import Outcome
 from tests.engine.job_programs import SUMMARY, python
 from tests.engine.pytorchjob_stack import Jobs, JobStack
-from tests.runs.log_reader import results
 
 Declared = dict[str, dict[str, Any]]
 _LEAVE = """\
@@ -228,27 +226,6 @@ def test_jobs_that_depend_on_a_failed_job_are_listed_as_not_run_until_it_succeed
     assert not {b, c} & second.outputs["notRun"].keys()
     assert second.uids[beside] == first.uids[beside], "it had succeeded"
     assert third.outputs["notRun"] == {}
-
-
-def test_make_results_prints_every_runs_last_result_also_after_an_up_that_failed(
-    many: Many, trainer: str, rounds: Rounds
-) -> None:
-    first, second, _, third = rounds
-    fails, before = many.name("fails"), many.name("before")
-    failed = results(first.state)
-    assert f"job {fails} ended Failed: rank 0 ({fails}-master-0) exited with code 3" in failed
-    assert "    about to fail" in failed
-    limit = TrainingJob(name=before, image=trainer, command=("python3",), min_accuracy=0.6)
-    missed = results(second.state, limit)
-    assert row(missed, before)[1:4] == ["Succeeded", "missed", "0.5000"]
-    assert "0.1 less than its `minAccuracy` 0.6" in missed
-    assert row(results(third.state), before)[1:3] == ["Succeeded", "passed"]
-
-
-def row(table: str, job: str) -> list[str]:
-    """Return the cells of a job's row."""
-    (found,) = (line.split() for line in table.splitlines() if line.split()[:1] == [job])
-    return found
 
 
 def test_a_job_that_missed_its_gate_has_none_follow_it_and_those_that_did_keep_their_results(

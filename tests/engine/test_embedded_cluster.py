@@ -259,20 +259,17 @@ def test_the_internet_is_opened_and_closed_in_place(
     assert cluster.processes() == before
 
 
-@pytest.mark.parametrize("times", [1, pytest.param(20, marks=pytest.mark.long)])
-def test_a_reboot_costs_no_object(cluster: TestCluster, times: int) -> None:
+def test_a_reboot_costs_no_object(cluster: TestCluster) -> None:
     """Though everything is killed while objects are written: each acknowledged one is there."""
     with _writing(cluster) as written:
-        for _ in range(times):
-            _reboot(cluster, written)
+        _reboot(cluster, written)
     found = cluster.get("configmaps", "--selector=written")["items"]
     assert set(written) <= {each["metadata"]["name"] for each in found}
 
 
 def _reboot(cluster: TestCluster, written: list[str]) -> None:
-    """Leave what a reboot leaves, once ten more objects are written, and heal it."""
-    least = len(written) + 10
-    await_true(lambda: len(written) >= least)
+    """Leave what a reboot leaves, once ten objects are written, and heal it."""
+    await_true(lambda: len(written) >= 10)
     lifecycle.kill(cluster.layout)
     run(host.path("ip"), "netns", "delete", cluster.layout.node)
     run("rm", "--recursive", "--force", str(cluster.layout.runtime))
@@ -317,7 +314,7 @@ def _writing(cluster: TestCluster) -> Iterator[list[str]]:
     writer.result()
 
 
-def test_data_of_an_older_kubernetes_is_taken_over_put_back_or_refused(
+def test_data_of_an_older_kubernetes_is_taken_over_or_put_back(
     cluster: TestCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By its record alone: docs/clusters.md has the takeover from a real 1.34.4."""
@@ -326,12 +323,6 @@ def test_data_of_an_older_kubernetes_is_taken_over_put_back_or_refused(
         raise TimeoutError("it does not come up")
 
     layout, before = cluster.layout, cluster.processes()
-    layout.written_by.write_text("v1.99.0")
-    with pytest.raises(RuntimeError, match="Nothing was changed"):
-        cluster.heal()
-    assert cluster.problems() == []
-    assert cluster.processes() == before
-
     layout.written_by.write_text("v1.34.4")
     with monkeypatch.context() as broken:
         broken.setattr(lifecycle, "addons", fail)

@@ -61,8 +61,6 @@ def test_a_job_waits_for_a_node_that_is_being_made_says_so_and_runs_on_it(
     (pod,) = jobs.items("pods", job_name)
     assert pod["spec"]["nodeName"] == node.name
     assert pod["spec"]["nodeSelector"] == {LABEL: node.pool}
-    told = {each["name"]: each.get("value") for each in pod["spec"]["containers"][0]["env"]}
-    assert told["NCCL_SOCKET_IFNAME"] == "=eth0"
     assert stack.output(job_name)["device"] == "cpu"
     assert stack.output("cuda")["state"] == "unverified"
     assert "ran on the CPU" in stack.output("cuda")["reason"]

@@ -77,18 +77,15 @@ class Many:
         """Bring the stack to these jobs, whether or not that succeeds."""
         outcome = self.stack.attempt("up", **declared)
         listing = self.jobs.kubectl("get", "pytorchjobs", "--output", "json")
-        there = {each["metadata"]["name"]: each for each in json.loads(listing)["items"]}
-        return Round(
-            outcome,
-            self.stack.saved,
-            {name: self.stack.output(name) for name in [*declared, "notRun"]},
-            {name: there[name]["metadata"]["uid"] for name in declared if name in there},
-            {
-                name: self.jobs.kubectl("logs", f"{name}-master-0").split()
-                for name, each in declared.items()
-                if _SHOW in each.get("command", ()) and name in there
-            },
-        )
+        metadata = [each["metadata"] for each in json.loads(listing)["items"]]
+        uids = {each["name"]: each["uid"] for each in metadata if each["name"] in declared}
+        outputs = {name: self.stack.output(name) for name in [*declared, "notRun"]}
+        shown = {
+            name: self.jobs.kubectl("logs", f"{name}-master-0").split()
+            for name in uids
+            if _SHOW in declared[name].get("command", ())
+        }
+        return Round(outcome, self.stack.saved, outputs, uids, shown)
 
 
 def lasting(trainer: str, seconds: float = 0, **fields: Any) -> dict[str, Any]:

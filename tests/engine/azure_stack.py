@@ -10,9 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from clusters.embedded import pki
 from clusters.embedded.host import image_reference
 from core import toolchain
+from core.paths import CHECKOUT
 from images.build.program import ENTRYPOINTS, Program
 from images.targets.target import target_of
 from tests.doubles import recorded_az, recorded_kubelogin
@@ -94,13 +97,13 @@ def write_programs(directory: Path) -> Path:
     return directory
 
 
-def own(settings: Mapping[str, Any]) -> dict[str, Any]:
+def own(stack: str, **changed: Any) -> dict[str, Any]:
     """Return a committed stack's settings with values where they have placeholders."""
-    text = json.dumps(settings)
+    document = yaml.safe_load((CHECKOUT / f"stacks/{stack}.yaml").read_text())
+    text = json.dumps(document["config"]["slipway:cluster"])
     for placeholder, value in _OWN.items():
         text = text.replace(placeholder, value)
-    found: dict[str, Any] = json.loads(text)
-    return found
+    return {**json.loads(text), **changed}
 
 
 def images(trainer: str) -> dict[str, str]:

@@ -47,21 +47,13 @@ class Account:
         return self.cluster.kubectl("create", "token", self.name, "--namespace", PLATFORM).strip()
 
     def write_kubeconfig(self, folder: Path, user: Mapping[str, Any]) -> Path:
-        """Write a kubeconfig with the contexts `work`, which is this account's, and `other`."""
-        document = yaml.safe_load(pki.kubeconfig(self.cluster.layout, "admin", by_path=True))
+        """Write the account's kubeconfig, with the context `work`."""
+        document = yaml.safe_load(pki.kubeconfig(self.cluster.layout, "admin"))
         [cluster] = document["clusters"]
-        (folder / "ca.pem").write_bytes(self.cluster.layout.certificate("ca").read_bytes())
-        cluster["cluster"]["certificate-authority"] = "ca.pem"
-        other = {"name": "nowhere", "cluster": {"server": "https://127.0.0.1:1"}}
-        document |= {
-            "clusters": [cluster, other],
-            "users": [{"name": self.name, "user": dict(user)}],
-            "contexts": [
-                {"name": "work", "context": {"cluster": cluster["name"], "user": self.name}},
-                {"name": "other", "context": {"cluster": "nowhere", "user": self.name}},
-            ],
-            "current-context": "other",
-        }
+        document["users"] = [{"name": self.name, "user": dict(user)}]
+        context = {"cluster": cluster["name"], "user": self.name}
+        document["contexts"] = [{"name": "work", "context": context}]
+        document["current-context"] = "work"
         file = folder / "config"
         file.write_text(yaml.safe_dump(document))
         return file

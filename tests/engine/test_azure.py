@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.doubles.azure_native.arm import Arm, serving
 from tests.doubles.azure_native.nodes import RESOURCE, evict, scale
@@ -21,7 +20,7 @@ from tests.engine.awaiting import COMMAND_SECONDS, await_true
 from tests.engine.azure_stack import AzureStack, images, let_pull, own
 from tests.engine.cli_stack import Outcome
 from tests.engine.embedded_cluster import TestCluster, bring_in_trainer
-from tests.trainer.registry import RunningRegistry, running
+from tests.trainer.registry import running
 
 JOB = "mnist-gloo"
 SHORT = {"args": ["--limit-train", "3000", "--limit-test", "500"], "minAccuracy": 0.1}
@@ -58,8 +57,7 @@ def created(
 
     It is up, though its cluster answered before it knew of the person's role.
     """
-    config = yaml.safe_load((root / "stacks/azure.yaml").read_text())["config"]
-    settings = {**own(config["slipway:cluster"]), "name": "azure", "images": images(trainer)}
+    settings = own("azure", name="azure", images=images(trainer))
     settings["gpu"] = {**settings["gpu"], "spot": {"fallback": {"maxNodes": 2}}}
     jobs = {JOB: {"workers": 1, "gpus": 1, "retries": 2, **SHORT}}
     stack = AzureStack(tmp_path_factory.mktemp("stack"), root, cluster, settings, jobs)
@@ -77,14 +75,6 @@ def aks(created: tuple[AzureStack, Outcome]) -> AzureStack:
 
 
 @pytest.fixture
-def registry(cluster: TestCluster, tmp_path: Path) -> Iterator[RunningRegistry]:
-    """A private registry that wants a login, and what the node would pull from it."""
-    with running(tmp_path) as made:
-        let_pull(cluster, f"{made.server}/slipway")
-        yield made
-
-
-@pytest.fixture
 def arm(tmp_path: Path) -> Iterator[Arm]:
     """Azure's resource manager for that stack."""
     with serving(Arm(Store(tmp_path / "stack/azure"))) as made:
@@ -94,28 +84,27 @@ def arm(tmp_path: Path) -> Iterator[Arm]:
 @pytest.fixture
 def on_azure_local(
     cluster: TestCluster,
-    registry: RunningRegistry,
     arm: Arm,
     trainer: str,
     root: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[AzureStack]:
-    """The stack `azure-stack`, with values of its own, that registry and a short training."""
-    config = yaml.safe_load((root / "stacks/azure-stack.yaml").read_text())["config"]
-    ours = {"server": f"{registry.server}/slipway", "credentials": str(registry.credentials)}
-    settings = {**own(config["slipway:cluster"]), "name": "local", "registry": ours}
-    settings["images"] = {"trainer": trainer, "trainerCuda": trainer}
-    jobs = {JOB: {"workers": 1, **SHORT}}
+    """The stack `azure-stack`, with a private registry that wants a login."""
     (tmp_path / "stack").mkdir()
     monkeypatch.setenv("ARM_METADATA_HOSTNAME", arm.url)
-    stack = AzureStack(tmp_path / "stack", root, cluster, settings, jobs)
-    # It was there before the cluster.
-    site = Record(settings["customLocation"], "azure-native:extendedlocation:CustomLocation", {})
-    stack.azure.put(site)
-    try:
+    with running(tmp_path) as registry:
+        server = f"{registry.server}/slipway"
+        let_pull(cluster, server)
+        ours = {"server": server, "credentials": str(registry.credentials)}
+        trainers = {"trainer": trainer, "trainerCuda": trainer}
+        settings = own("azure-stack", name="local", registry=ours, images=trainers)
+        jobs = {JOB: {"workers": 1, **SHORT}}
+        stack = AzureStack(tmp_path / "stack", root, cluster, settings, jobs)
+        # It was there before the cluster.
+        kind = "azure-native:extendedlocation:CustomLocation"
+        stack.azure.put(Record(settings["customLocation"], kind, {}))
         yield stack
-    finally:
         if stack.resources:
             stack.destroy()
 
@@ -200,8 +189,7 @@ def test_on_azure_local_from_nothing_to_a_job_that_succeeded_and_back(
 @pytest.mark.long
 def test_a_production_stack_goes_the_documented_way_down(root: Path, tmp_path: Path) -> None:
     """Also one with a lock that an older version protected: the lock goes first."""
-    config = yaml.safe_load((root / "stacks/azure.yaml").read_text())["config"]
-    settings = own(config["slipway:cluster"]) | {"production": True}
+    settings = own("azure", production=True)
     del settings["kind"]
     (tmp_path / "stack").mkdir()
     stack = AzureStack(tmp_path / "stack", root, None, settings, {}, LOCKED)

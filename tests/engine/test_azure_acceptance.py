@@ -40,11 +40,9 @@ def put_in(scratch: Scratch, programs: Path, store: Store, trainer: str) -> None
     # In place of its starter: what is on PATH itself set-up would note for all checkouts.
     stub = scratch.checkout / "scripts/plugins" / _PLUGIN
     (programs / _PLUGIN).replace(stub)
-    config = yaml.safe_load((scratch.checkout / "stacks/azure.yaml").read_text())["config"]
-    settings = own(config["slipway:cluster"]) | {"images": images(trainer)}
-    file = scratch.checkout / "Pulumi.azure.yaml"
-    own_settings = {"slipway:cluster": settings, "slipway:outputs": {"keep": False}}
-    file.write_text(yaml.safe_dump({"config": own_settings}))
+    settings = own("azure", images=images(trainer))
+    config = {"slipway:cluster": settings, "slipway:outputs": {"keep": False}}
+    (scratch.checkout / "Pulumi.azure.yaml").write_text(yaml.safe_dump({"config": config}))
 
 
 def test_it_reports_what_azure_answered_without_secrets_and_leaves_nothing(

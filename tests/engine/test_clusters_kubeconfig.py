@@ -3,7 +3,6 @@
 A service account has exactly those; what comes out shows that they suffice.
 """
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,7 @@ import pytest
 from clusters.embedded import pki
 from clusters.kinds import CLUSTERS
 from clusters.kubeconfig.settings import KubeconfigSettings
-from core.process import CommandFailed
 from core.validation import check
-from tests.engine.awaiting import await_true
 from tests.engine.cli_stack import CALLED
 from tests.engine.embedded_cluster import TestCluster
 from tests.engine.kubeconfig_stack import (
@@ -28,6 +25,17 @@ from tests.engine.kubeconfig_stack import (
 from tests.live_cluster import install_operator
 
 TEAM = "team-a"
+_POD = {"spec": {"containers": [{"name": "pytorch", "image": "somebodys"}]}}
+THEIRS = {
+    "apiVersion": "kubeflow.org/v1",
+    "kind": "PyTorchJob",
+    "metadata": {"name": "theirs", "namespace": TEAM},
+    "spec": {
+        "runPolicy": {"suspend": True},
+        "pytorchReplicaSpecs": {"Master": {"replicas": 1, "template": _POD}},
+    },
+}
+"""A job that is not Slipway's."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -82,7 +90,6 @@ def test_with_rights_in_one_namespace_a_stack_uses_the_operator_that_is_there(
     account = Account(cluster, "user")
     account.make("slipway-user", TEAM)
     file = account.write_kubeconfig(tmp_path, login_command(tmp_path, account.token()))
-    theirs = _job_of_somebody_else(cluster)
     wanted = {"path": str(file), "context": "work", "images": images()}
     wanted |= {"namespace": TEAM, "operator": "existing"}
     stack = kubeconfig_stack(tmp_path, root, wanted)
@@ -91,6 +98,7 @@ def test_with_rights_in_one_namespace_a_stack_uses_the_operator_that_is_there(
         assert stack.result("say")["state"] == "Succeeded"
         assert "forbidden" not in said.text
         assert any("pytorchjob say: kubectl" in each for each in left_over(wanted))
+        cluster.kubectl("apply", "--filename=-", manifests=[THEIRS])
         assert names(cluster, "namespaces") >= {TEAM, "kubeflow"}
         assert "slipway-jobs" not in names(cluster, "namespaces")
         assert stack.up().changes == {}
@@ -98,7 +106,7 @@ def test_with_rights_in_one_namespace_a_stack_uses_the_operator_that_is_there(
         stack.destroy()
     assert left_over(wanted) == []
     left = names(cluster, "pytorchjobs,serviceaccounts,networkpolicies", "--namespace", TEAM)
-    assert left == {theirs, "default"}
+    assert left == {"theirs", "default"}
 
 
 def left_over(cluster: dict[str, Any]) -> list[str]:
@@ -107,27 +115,3 @@ def left_over(cluster: dict[str, Any]) -> list[str]:
     assert isinstance(settings, KubeconfigSettings), settings
     (found,) = CLUSTERS["kubeconfig"].remains(settings, CALLED).values()
     return list(found)
-
-
-def _job_of_somebody_else(cluster: TestCluster) -> str:
-    """Submit a job that is not Slipway's, as soon as the operator's webhook answers."""
-    container: dict[str, Any] = {"name": "pytorch", "image": "somebodys"}
-    master = {"replicas": 1, "template": {"spec": {"containers": [container]}}}
-    job = {
-        "apiVersion": "kubeflow.org/v1",
-        "kind": "PyTorchJob",
-        "metadata": {"name": "theirs", "namespace": TEAM},
-        "spec": {"runPolicy": {"suspend": True}, "pytorchReplicaSpecs": {"Master": master}},
-    }
-
-    def submitted() -> bool:
-        try:
-            cluster.kubectl("apply", "--filename=-", manifests=[job])
-        except CommandFailed:
-            return False
-        return True
-
-    await_true(
-        submitted, otherwise=lambda: json.dumps(cluster.get("pods", "--namespace", "kubeflow"))
-    )
-    return "theirs"

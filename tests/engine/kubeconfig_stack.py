@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,45 +17,37 @@ PLATFORM = "platform"
 _GROUP = "rbac.authorization.k8s.io"
 
 
-@dataclass(frozen=True)
-class Account:
-    """A service account of the cluster."""
+def account(cluster: TestCluster, name: str, role: str, namespace: str | None = None) -> str:
+    """Make an account with a role of docs/existing-cluster.md, everywhere or in a namespace.
 
-    cluster: TestCluster
-    name: str
+    Return its token.
+    """
+    kind = "ClusterRole" if namespace is None else "Role"
+    where = {} if namespace is None else {"namespace": namespace}
+    wanted = yaml.safe_load((CHECKOUT / f"examples/roles/{role}.yaml").read_text())
+    assert (wanted["kind"], wanted["metadata"]["name"]) == (kind, role)
+    wanted["metadata"] |= where
+    binding = {
+        "apiVersion": f"{_GROUP}/v1",
+        "kind": f"{kind}Binding",
+        "metadata": {"name": role, **where},
+        "roleRef": {"apiGroup": _GROUP, "kind": kind, "name": role},
+        "subjects": [{"kind": "ServiceAccount", "namespace": PLATFORM, "name": name}],
+    }
+    metadata = {"name": name, "namespace": PLATFORM}
+    made = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
+    cluster.kubectl("apply", "--filename=-", manifests=[wanted, binding, made])
+    return cluster.kubectl("create", "token", name, "--namespace", PLATFORM).strip()
 
-    def make(self, documented: str, namespace: str | None = None) -> None:
-        """Make it with the role that docs/existing-cluster.md lists, in a namespace or in all."""
-        kind = "ClusterRole" if namespace is None else "Role"
-        where = {} if namespace is None else {"namespace": namespace}
-        wanted = yaml.safe_load((CHECKOUT / f"examples/roles/{documented}.yaml").read_text())
-        assert (wanted["kind"], wanted["metadata"]["name"]) == (kind, documented)
-        binding = {
-            "apiVersion": f"{_GROUP}/v1",
-            "kind": f"{kind}Binding",
-            "metadata": {"name": documented, **where},
-            "roleRef": {"apiGroup": _GROUP, "kind": kind, "name": documented},
-            "subjects": [{"kind": "ServiceAccount", "namespace": PLATFORM, "name": self.name}],
-        }
-        wanted["metadata"] |= where
-        metadata = {"name": self.name, "namespace": PLATFORM}
-        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
-        self.cluster.kubectl("apply", "--filename=-", manifests=[wanted, binding, account])
 
-    def token(self) -> str:
-        return self.cluster.kubectl("create", "token", self.name, "--namespace", PLATFORM).strip()
-
-    def write_kubeconfig(self, folder: Path, user: Mapping[str, Any]) -> Path:
-        """Write the account's kubeconfig, with the context `work`."""
-        document = yaml.safe_load(pki.kubeconfig(self.cluster.layout, "admin"))
-        [cluster] = document["clusters"]
-        document["users"] = [{"name": self.name, "user": dict(user)}]
-        context = {"cluster": cluster["name"], "user": self.name}
-        document["contexts"] = [{"name": "work", "context": context}]
-        document["current-context"] = "work"
-        file = folder / "config"
-        file.write_text(yaml.safe_dump(document))
-        return file
+def write_kubeconfig(cluster: TestCluster, folder: Path, user: Mapping[str, Any]) -> Path:
+    """Write a kubeconfig with the context `work`."""
+    document = yaml.safe_load(pki.kubeconfig(cluster.layout, "admin"))
+    document["users"][0]["user"] = dict(user)
+    document["contexts"][0]["name"] = document["current-context"] = "work"
+    file = folder / "config"
+    file.write_text(yaml.safe_dump(document))
+    return file
 
 
 def login_command(folder: Path, token: str) -> dict[str, Any]:

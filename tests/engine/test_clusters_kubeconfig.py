@@ -17,10 +17,11 @@ from tests.engine.cli_stack import CALLED
 from tests.engine.embedded_cluster import TestCluster
 from tests.engine.kubeconfig_stack import (
     PLATFORM,
-    Account,
+    account,
     images,
     kubeconfig_stack,
     login_command,
+    write_kubeconfig,
 )
 from tests.live_cluster import install_operator
 
@@ -65,9 +66,8 @@ def test_with_the_listed_rights_a_stack_installs_the_operator_and_takes_it_away(
     cluster: TestCluster, tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     namespaces, roles = names(cluster, "namespaces"), names(cluster, "clusterroles")
-    account = Account(cluster, "installer")
-    account.make("slipway-installer")
-    file = account.write_kubeconfig(tmp_path, {"token": account.token()})
+    token = account(cluster, "installer", "slipway-installer")
+    file = write_kubeconfig(cluster, tmp_path, {"token": token})
     monkeypatch.setenv("KUBECONFIG", str(file))
     stack = kubeconfig_stack(tmp_path, root, {"context": "work", "images": images()})
     try:
@@ -87,9 +87,8 @@ def test_with_the_listed_rights_a_stack_installs_the_operator_and_takes_it_away(
 def test_with_rights_in_one_namespace_a_stack_uses_the_operator_that_is_there(
     cluster: TestCluster, tmp_path: Path, root: Path
 ) -> None:
-    account = Account(cluster, "user")
-    account.make("slipway-user", TEAM)
-    file = account.write_kubeconfig(tmp_path, login_command(tmp_path, account.token()))
+    token = account(cluster, "user", "slipway-user", TEAM)
+    file = write_kubeconfig(cluster, tmp_path, login_command(tmp_path, token))
     wanted = {"path": str(file), "context": "work", "images": images()}
     wanted |= {"namespace": TEAM, "operator": "existing"}
     stack = kubeconfig_stack(tmp_path, root, wanted)

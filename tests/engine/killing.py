@@ -69,17 +69,22 @@ def kill(scratch: Scratch, victim: str, seconds: float) -> Killed:
         said = scratch.output.read_text(errors="replace")
     seconds, when = time.monotonic() - began, datetime.now(UTC)
     assert process.poll() in {None, 0}, said
-    pulumis = [p for p in Footprint.take(scratch.directory).processes if p.program == "pulumi"]
-    with suppress(ProcessLookupError):
-        if victim == "pulumi" and pulumis:
-            for each in pulumis:
-                os.kill(each.pid, signal.SIGKILL)
-        else:
-            victim = "make up"
+    if victim != "pulumi" or not kill_cli(scratch):
+        victim = "make up"
+        with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
     process.wait(60)
     submitted = re.search(r"PyTorchJob \S+ creating[^\n]* \d+ ranks", said) is not None
     return Killed(victim, seconds, when, submitted)
+
+
+def kill_cli(scratch: Scratch) -> bool:
+    """Kill Pulumi's CLI, and return whether it was there."""
+    found = [p for p in Footprint.take(scratch.directory).processes if p.program == "pulumi"]
+    for each in found:
+        with suppress(ProcessLookupError):
+            os.kill(each.pid, signal.SIGKILL)
+    return found != []
 
 
 def assert_healed(stack: LiveStack, killed: Killed, healed: Finished) -> None:

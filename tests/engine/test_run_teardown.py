@@ -1,9 +1,7 @@
 """Teardown: runs first, then what they stand on; nothing hangs, and nothing is left."""
 
-import os
 import re
 import secrets
-import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from clusters import owner
-from tests.engine.footprint import Footprint
-from tests.engine.killing import train_with, wait_until_said
+from tests.engine.killing import kill_cli, train_with, wait_until_said
 from tests.engine.stack import LiveStack
 
 NOTHING = r"Removed dev completely: 0 processes, .*0 files"
@@ -105,9 +102,7 @@ def killed_while(stack: LiveStack, pattern: str) -> None:
     train_with(stack, seed=secrets.randbelow(1 << 20))
     process = stack.scratch.start("make up")
     wait_until_said(stack, process, rf"(?s)Updating \(dev\).*{pattern}")
-    for each in Footprint.take(stack.scratch.directory).processes:
-        if each.program == "pulumi":
-            os.kill(each.pid, signal.SIGKILL)
+    kill_cli(stack.scratch)
     assert process.wait(60) != 0
 
 

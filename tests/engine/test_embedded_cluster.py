@@ -10,7 +10,6 @@ import re
 import socket
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -25,7 +24,7 @@ from clusters.embedded import health, host, isolation, lifecycle, network, pki, 
 from clusters.embedded.components import components
 from clusters.embedded.layout import Layout
 from core import kube, toolchain
-from core.manifests import Manifest
+from core.manifests import Manifest, restricted_namespace
 from core.paths import CHECKOUT
 from core.process import CommandFailed, run
 from tests.engine.awaiting import COMMAND_SECONDS, await_true
@@ -120,11 +119,8 @@ def test_secrets_are_encrypted_where_they_are_stored(cluster: TestCluster) -> No
     for kind in ("secret generic", "configmap"):
         literal = f"--from-literal=word={CANARY}-{kind.split()[0]}"
         cluster.kubectl("create", *kind.split(), "canary", literal)
-    stored = b"".join(
-        path.read_bytes()
-        for path in (cluster.layout.directory / "etcd").rglob("*")
-        if path.is_file()
-    )
+    files = filter(Path.is_file, (cluster.layout.directory / "etcd").rglob("*"))
+    stored = b"".join(map(Path.read_bytes, files))
     assert f"{CANARY}-configmap".encode() in stored, "the test looks in the wrong place"
     assert f"{CANARY}-secret".encode() not in stored
     assert cluster.layout.encryption.stat().st_mode & 0o077 == 0
@@ -137,52 +133,45 @@ def test_the_machines_kernel_parameters_are_left_alone(
     assert kernel_parameters() == kernel_before
 
 
-def _phase(cluster: TestCluster, *what: str) -> str:
-    return str(cluster.get(*what)["status"]["phase"])
-
-
-def _run_pod(cluster: TestCluster, name: str, *arguments: str, claim: str | None = None) -> None:
+def _run_pod(cluster: TestCluster, name: str, *arguments: str, claim: str | None = None) -> str:
+    """Run kubectl in a pod, which has to succeed, and return what it printed."""
     pod = restricted_pod(name, *arguments, claim=claim)
     cluster.kubectl("apply", "--namespace", NAMESPACE, "--filename=-", manifests=[pod])
     where = ("pod", name, "--namespace", NAMESPACE)
+
+    def phase() -> str:
+        return str(cluster.get(*where)["status"]["phase"])
+
     await_true(
-        lambda: _phase(cluster, *where) in {"Succeeded", "Failed"},
+        lambda: phase() in {"Succeeded", "Failed"},
         otherwise=lambda: cluster.kubectl("describe", *where),
     )
     logs = cluster.kubectl("logs", name, "--namespace", NAMESPACE)
-    assert _phase(cluster, *where) == "Succeeded", logs
+    assert phase() == "Succeeded", logs
+    return logs
 
 
 def test_a_non_root_pod_writes_to_a_volume_of_the_default_class(cluster: TestCluster) -> None:
-    label = {"pod-security.kubernetes.io/enforce": "restricted"}
+    size = {"resources": {"requests": {"storage": "3Ti"}}}
     claim = {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
         "metadata": {"name": "data", "namespace": NAMESPACE},
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": "3Ti"}},
-        },
+        "spec": {"accessModes": ["ReadWriteOnce"], **size},
     }
-    namespace = {"apiVersion": "v1", "kind": "Namespace"}
-    namespace_meta = {"metadata": {"name": NAMESPACE, "labels": label}}
-    cluster.kubectl("apply", "--filename=-", manifests=[{**namespace, **namespace_meta}, claim])
+    objects = [restricted_namespace(NAMESPACE), claim]
+    cluster.kubectl("apply", "--filename=-", manifests=objects)
     cluster.add_kubectl_image()
-    await_true(
-        lambda: _phase(cluster, "pvc", "data", "--namespace", NAMESPACE) == "Bound",
-        otherwise=lambda: cluster.kubectl("describe", "pvc", "--namespace", NAMESPACE),
-    )
     write = ("config", "set-cluster", "written", "--kubeconfig=/data/config")
     _run_pod(cluster, "write", *write, claim="data")
     (directory,) = cluster.layout.volumes.iterdir()
-    assert (directory / "config").stat().st_uid == 4711
-    assert (directory / "config").stat().st_gid == 4712
+    written = (directory / "config").stat()
+    assert (written.st_uid, written.st_gid) == (4711, 4712)
 
 
 def test_a_pod_reaches_a_service_by_its_name(cluster: TestCluster) -> None:
-    _run_pod(cluster, "ask", "auth", "whoami")
-    logs = cluster.kubectl("logs", "ask", "--namespace", NAMESPACE)
-    assert f"system:serviceaccount:{NAMESPACE}:default" in logs
+    said = _run_pod(cluster, "ask", "auth", "whoami")
+    assert f"system:serviceaccount:{NAMESPACE}:default" in said
 
 
 def test_killed_components_come_back_by_themselves(cluster: TestCluster) -> None:
@@ -249,41 +238,35 @@ def test_the_internet_is_opened_and_closed_in_place(
 def test_a_reboot_costs_no_object(cluster: TestCluster) -> None:
     """Though everything is killed while objects are written: each acknowledged one is there."""
     with _writing(cluster) as written:
-        _reboot(cluster, written)
+        await_true(lambda: len(written) >= 10)
+        lifecycle.kill(cluster.layout)
+        run(host.path("ip"), "netns", "delete", cluster.layout.node)
+        run("rm", "--recursive", "--force", str(cluster.layout.runtime))
+        lifecycle.remove_groups(cluster.layout)
+        problems = cluster.problems()
+        assert any(each.startswith("network:") for each in problems), problems
+        cluster.heal()
+        assert cluster.problems() == []
     found = cluster.get("configmaps", "--selector=written")["items"]
     assert set(written) <= {each["metadata"]["name"] for each in found}
-
-
-def _reboot(cluster: TestCluster, written: list[str]) -> None:
-    """Leave what a reboot leaves, once ten objects are written, and heal it."""
-    await_true(lambda: len(written) >= 10)
-    lifecycle.kill(cluster.layout)
-    run(host.path("ip"), "netns", "delete", cluster.layout.node)
-    run("rm", "--recursive", "--force", str(cluster.layout.runtime))
-    lifecycle.remove_groups(cluster.layout)
-    problems = cluster.problems()
-    assert any(each.startswith("network:") for each in problems), problems
-    cluster.heal()
-    assert cluster.problems() == []
 
 
 def test_a_reboot_costs_no_file_of_a_volume(cluster: TestCluster) -> None:
     """After the reboot of the test before."""
     assert cluster.get("configmap", "canary")["data"] == {"word": f"{CANARY}-configmap"}
     read = ("config", "get-clusters", "--kubeconfig=/data/config")
-    _run_pod(cluster, "read", *read, claim="data")
-    assert "written" in cluster.kubectl("logs", "read", "--namespace", NAMESPACE)
+    assert "written" in _run_pod(cluster, "read", *read, claim="data")
 
 
 @contextmanager
 def _writing(cluster: TestCluster) -> Iterator[list[str]]:
     """Write objects one after the other; yield the names of those that were acknowledged."""
     client, acknowledged = kube.connect(pki.kubeconfig(cluster.layout, "admin")), list[str]()
-    begun, ended = time.monotonic_ns(), threading.Event()
+    ended = threading.Event()
 
     def write() -> None:
         for number in count():
-            name, path = f"written-{begun}-{number}", "/api/v1/namespaces/default/configmaps"
+            name, path = f"written-{number}", "/api/v1/namespaces/default/configmaps"
             body = {"metadata": {"name": name, "labels": {"written": ""}}}
             request = kube.Request("POST", path, body=body)
             with suppress(*kube.UNREACHABLE):

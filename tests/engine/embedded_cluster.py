@@ -21,9 +21,8 @@ from images.build.job import RequirementsSpec
 from images.build.trainer import TRAINER
 from images.image_lifecycle import ImageHandler, JobImageHandler
 from jobs.run.resource import WAITERS_PACKAGES
-from tests.engine.awaiting import COMMAND_SECONDS, await_true
+from tests.engine.awaiting import COMMAND_SECONDS
 
-API_NAME = "kubernetes.default.svc"
 _CREATE = """
 import sys
 from functools import partial
@@ -68,9 +67,6 @@ class TestCluster:
 
     def problems(self) -> list[str]:
         return [str(problem) for problem in health.problems(self.layout)]
-
-    def await_health(self) -> None:
-        await_true(lambda: not self.problems(), otherwise=lambda: f"unwell: {self.problems()}")
 
     def processes(self) -> dict[str, int]:
         """The process of each component that runs."""
@@ -145,6 +141,20 @@ def restricted_pod(name: str, *arguments: str, claim: str | None = None) -> dict
     """A pod that Pod Security's level `restricted` admits; it runs kubectl once."""
     mounts = [] if claim is None else [{"name": "data", "mountPath": "/data"}]
     source = {"name": "data", "persistentVolumeClaim": {"claimName": claim}}
+    container = {
+        "name": "kubectl",
+        "image": KUBECTL_IMAGE,
+        "imagePullPolicy": "IfNotPresent",
+        "args": list(arguments),
+        # A name instead of the address that the kubelet puts there.
+        "env": [{"name": "KUBERNETES_SERVICE_HOST", "value": "kubernetes.default.svc"}],
+        "volumeMounts": mounts,
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+    }
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -158,22 +168,7 @@ def restricted_pod(name: str, *arguments: str, claim: str | None = None) -> dict
                 "fsGroup": 4712,
                 "seccompProfile": {"type": "RuntimeDefault"},
             },
-            "containers": [
-                {
-                    "name": "kubectl",
-                    "image": KUBECTL_IMAGE,
-                    "imagePullPolicy": "IfNotPresent",
-                    "args": list(arguments),
-                    # A name instead of the address that the kubelet puts there.
-                    "env": [{"name": "KUBERNETES_SERVICE_HOST", "value": API_NAME}],
-                    "volumeMounts": mounts,
-                    "securityContext": {
-                        "allowPrivilegeEscalation": False,
-                        "readOnlyRootFilesystem": True,
-                        "capabilities": {"drop": ["ALL"]},
-                    },
-                }
-            ],
+            "containers": [container],
             "volumes": [] if claim is None else [source],
         },
     }

@@ -159,9 +159,7 @@ def test_the_sdk_is_what_pulumi_generates(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_yaml_programs_run_is_the_one_of_this_repositorys_program(
-    program: Program,
-) -> None:
+def test_a_yaml_programs_run_is_the_one_of_this_repositorys_program(program: Program) -> None:
     ours = of_this_repository(program)
     host = "pulumi-language-yaml"
     built = go_programs.built(host, _YAML, _MODULE, f"{_MODULE}/cmd/{host}")
@@ -170,13 +168,10 @@ def test_a_yaml_programs_run_is_the_one_of_this_repositorys_program(
     (programs / host).symlink_to(built)
     file = program.directory / "Pulumi.yaml"
     properties = {**_SETTINGS, "secrets": {"token": {"fn::secret": "hidden"}}}
-    theirs = {
-        **json.loads(file.read_text()),
-        "runtime": "yaml",
-        "resources": {"training": {"type": "slipway:Training", "properties": properties}},
-        "outputs": {"loss": "${training.jobs.mine.metrics.val_loss}"},
-    }
-    file.write_text(json.dumps(theirs))
+    resources = {"training": {"type": "slipway:Training", "properties": properties}}
+    outputs = {"loss": "${training.jobs.mine.metrics.val_loss}"}
+    theirs = {"runtime": "yaml", "resources": resources, "outputs": outputs}
+    file.write_text(json.dumps({**json.loads(file.read_text()), **theirs}))
     path = os.pathsep.join([str(programs), program.environment()["PATH"]])
     added = program.pulumi(
         "package", "add", str(_PLUGIN), environment=program.environment() | {"PATH": path}

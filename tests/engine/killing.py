@@ -4,6 +4,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -18,17 +19,6 @@ from tests.engine.stack import UP_SECONDS, LiveStack
 
 VICTIMS = ("pulumi", "make up")
 """The CLI alone, or the whole process group of the command that a person has typed."""
-_SETTINGS = """\
-config:
-  slipway:cluster: {{kind: embedded}}
-  slipway:jobs:
-    mnist-gloo:
-      workers: 1
-      cpu: 100m
-      minAccuracy: 0.1
-      args: [--limit-train, "3000", --limit-test, "500", --seed, "{seed}"]
-"""
-"""A job that is trained in seconds."""
 _ENDING_SECONDS = 20.0
 _LAST = r"slipway:jobs:Gate \S+ (created|replaced)"
 
@@ -51,10 +41,12 @@ def moments(count: int, generator: random.Random) -> list[float]:
 
 
 def train_with(stack: LiveStack, seed: int) -> None:
-    """Have the next `make up` train the small job with this seed."""
-    kept = stack.settings.read_text().splitlines() if stack.settings.exists() else []
-    salt = [line for line in kept if line.startswith("encryptionsalt:")]
-    stack.settings.write_text("\n".join([_SETTINGS.format(seed=seed), *salt, ""]))
+    """Have the next `make up` train with this seed, for seconds."""
+    if not stack.settings.exists():
+        shutil.copy(stack.scratch.checkout / "stacks/dev.yaml", stack.settings)
+    args = ["--limit-train", "3000", "--limit-test", "500", "--seed", str(seed)]
+    job = {"workers": 1, "cpu": "100m", "minAccuracy": 0.1, "args": args}
+    stack.configure(cluster={"kind": "embedded"}, jobs={"mnist-gloo": job})
 
 
 def kill(scratch: Scratch, victim: str, seconds: float) -> Killed:

@@ -1,14 +1,13 @@
 """Programs that tests need, each built by Go from a module of the tests' own that pins it."""
 
 import json
-import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from core.paths import cache_dir
+from core.process import CommandFailed, run
 from scripts.setup.golang import BUILD
 
 _LIMIT_SECONDS = 3600
@@ -39,14 +38,8 @@ def content(source: Path, module: str) -> Path:
 
 def _go(source: Path, *arguments: str) -> str:
     """Run Go for the module in `source` and return what it printed; fail the test if it fails."""
-    environment = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": "-mod=readonly"}
+    variables = {"CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": "-mod=readonly"}
     try:
-        said = subprocess.run(
-            ("go", *arguments), cwd=source, env=environment,
-            capture_output=True, text=True, timeout=_LIMIT_SECONDS, check=False,
-        )  # fmt: skip
-    except (FileNotFoundError, subprocess.TimeoutExpired) as error:
-        pytest.fail(f"{error}; this test needs Go, see README.md", pytrace=False)
-    if said.returncode != 0:
-        pytest.fail(f"`go {' '.join(arguments)}` failed: {said.stderr[-2000:]}", pytrace=False)
-    return said.stdout
+        return run("go", *arguments, cwd=source, variables=variables, limit=_LIMIT_SECONDS)
+    except CommandFailed as error:
+        pytest.fail(f"this test needs Go, see README.md: {error}", pytrace=False)

@@ -1,12 +1,11 @@
 """A cluster for the tests that need one: with the training operator, the jobs' namespace and image.
 
-With SLIPWAY_TEST_KUBECONFIG set to a file it is the one of a stack that is up. Otherwise a process
-that runs tests has one of its own, so that quotas, priorities and full nodes are nobody else's.
+A process that runs tests has one of its own, so that quotas, priorities and full nodes are nobody
+else's.
 """
 
-import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -19,13 +18,11 @@ from clusters.operator.operator_ready import OperatorReadyHandler
 from clusters.operator.training_operator import deployment, foundations
 from core import toolchain
 from core.context import Silence
-from core.manifests import restricted_namespace
+from core.manifests import Manifest, restricted_namespace
 from infra.namespace import contents
 from jobs.run.submit import stop_all
 from tests.engine.embedded_cluster import TestCluster, bring_in_trainer, program_images
 from tests.engine.pytorchjob_stack import Jobs
-
-_GIVEN = "SLIPWAY_TEST_KUBECONFIG"
 
 
 @pytest.fixture(scope="session")
@@ -40,12 +37,9 @@ def own_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestCluste
 
 
 @pytest.fixture(scope="session")
-def kubeconfig(request: pytest.FixtureRequest) -> str:
-    """The content of a kubeconfig with all rights on a live cluster."""
-    if (given := os.environ.get(_GIVEN)) is not None:
-        return Path(given).read_text()
-    cluster: TestCluster = request.getfixturevalue("own_cluster")
-    return pki.kubeconfig(cluster.layout, "admin")
+def kubeconfig(own_cluster: TestCluster) -> str:
+    """The content of a kubeconfig with all rights on it."""
+    return pki.kubeconfig(own_cluster.layout, "admin")
 
 
 @pytest.fixture(scope="session")
@@ -58,34 +52,37 @@ def kubeconfig_file(kubeconfig: str, tmp_path_factory: pytest.TempPathFactory) -
 
 
 @pytest.fixture(scope="session")
-def jobs(kubeconfig: str, kubeconfig_file: Path, request: pytest.FixtureRequest) -> Jobs:
+def jobs(own_cluster: TestCluster, kubeconfig: str, kubeconfig_file: Path) -> Jobs:
     """The namespace of the jobs on that cluster, with the operator that looks after it."""
-    if _GIVEN not in os.environ:
-        install_operator(request.getfixturevalue("own_cluster"), kubeconfig)
+    install_operator(own_cluster, kubeconfig)
     return Jobs(kubeconfig_file)
 
 
-def install_operator(cluster: TestCluster, kubeconfig: str) -> None:
-    """Put the objects there that a stack declares, and wait for the operator as a stack does."""
+def install_operator(
+    cluster: TestCluster,
+    kubeconfig: str,
+    namespace: str = JOBS,
+    beside: Sequence[Manifest] | None = None,
+) -> list[Manifest]:
+    """Put there what a stack declares, or the operator and `beside`, and wait for it as a stack."""
     source, images = toolchain.path("training-operator-manifests"), program_images()
+    own = [restricted_namespace(JOBS), *contents(JOBS, own=True, known={})]
     objects = [
-        restricted_namespace(JOBS),
-        *contents(JOBS, own=True, known={}),
-        *foundations(source, JOBS, images["tcpWait"]),
-        deployment(source, JOBS, images["trainingOperator"], images["tcpWait"]),
+        *(own if beside is None else beside),
+        *foundations(source, namespace, images["tcpWait"]),
+        deployment(source, namespace, images["trainingOperator"], images["tcpWait"]),
     ]
     # Of the operator's definition of a PyTorchJob an annotation could not hold the whole.
     cluster.kubectl("apply", "--server-side", "--filename=-", manifests=objects)
-    ready = {"kubeconfig": kubeconfig, "jobNamespace": JOBS, "deployment": OPERATOR}
+    ready = {"kubeconfig": kubeconfig, "jobNamespace": namespace, "deployment": OPERATOR}
     OperatorReadyHandler(stop_all).create(ready, Silence())
+    return objects
 
 
 @pytest.fixture(scope="session")
-def trainer(jobs: Jobs, request: pytest.FixtureRequest) -> str:
+def trainer(own_cluster: TestCluster) -> str:
     """The trainer's image that its node has."""
-    if _GIVEN in os.environ:
-        return jobs.image()
-    return bring_in_trainer(request.getfixturevalue("own_cluster"))
+    return bring_in_trainer(own_cluster)
 
 
 @pytest.fixture

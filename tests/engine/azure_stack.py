@@ -5,10 +5,8 @@ Azure is the double in tests/doubles/azure_native, and so is whoever logs in to 
 
 import json
 import os
-import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +15,15 @@ import yaml
 from clusters.embedded import pki
 from clusters.embedded.host import image_reference
 from core import toolchain
+from core.paths import CHECKOUT
 from images.build.program import ENTRYPOINTS, Program
 from images.targets.target import target_of
 from tests.doubles import recorded_az, recorded_kubelogin
 from tests.doubles.azure_native.store import VARIABLE, Store
-from tests.engine.cli_stack import Outcome, Stack
+from tests.engine.cli_stack import MAIN, Outcome, WholeStack
 from tests.engine.embedded_cluster import TestCluster, program_images
 
 _DOUBLE = "tests.doubles.azure_native"
-_MAIN = "import pulumi\n\nfrom infra.program import main\n\npulumi.run(main)\n"
 _OWN = {
     "00000000-0000-0000-0000-000000000000": recorded_az.ME,
     "203.0.113.0/24": "20.50.0.0/16",
@@ -36,7 +34,7 @@ _OWN = {
 """By the placeholders that stacks/azure.yaml and stacks/azure-stack.yaml have."""
 
 
-class AzureStack(Stack):
+class AzureStack(WholeStack):
     """The whole program with a configuration of its own."""
 
     def __init__(
@@ -46,11 +44,11 @@ class AzureStack(Stack):
         cluster: TestCluster | None,  # behind every declared cluster, if any is declared
         settings: Mapping[str, Any],
         jobs: Mapping[str, Any],
-        main: str = _MAIN,
+        main: str = MAIN,
     ) -> None:
         self.azure = make_store(directory / "azure", cluster)
         self._bin = write_programs(directory / "bin")
-        super().__init__(directory, root, "", main, azure=self._bin)
+        super().__init__(directory, root, main, azure=self._bin)
         self.settings = dict(settings)
         self.jobs = dict(jobs)
 
@@ -58,33 +56,17 @@ class AzureStack(Stack):
         environment = super().environment(**arguments)
         return environment | {
             "PATH": f"{self._bin}{os.pathsep}{environment['PATH']}",
-            "PULUMI_CONTINUE_ON_ERROR": "true",
-            # Runs of other stacks may have the same names.
-            "XDG_STATE_HOME": str(self.directory / "home"),
             VARIABLE: str(self.azure.directory),
         }
 
-    def configure(self) -> None:
+    def declare(self) -> None:
         """Write what `settings` and `jobs` are now into the stack's file."""
-        file = self.directory / "Pulumi.test.yaml"
-        config = {"slipway:cluster": self.settings, "slipway:jobs": self.jobs}
         # There is no storage behind the double's account.
-        config["slipway:outputs"] = {"keep": False}
-        file.write_text(yaml.safe_dump({**yaml.safe_load(file.read_text()), "config": config}))
+        self.configure(cluster=self.settings, jobs=self.jobs, outputs={"keep": False})
 
     def bring_up(self) -> Outcome:
-        self.configure()
-        return self.run("up")
-
-    @contextmanager
-    def bringing_up(self) -> Iterator["subprocess.Popen[bytes]"]:
-        self.configure()
-        with self.going_up() as process:
-            yield process
-
-    def result(self, job: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.output("jobs")[job]
-        return found
+        self.declare()
+        return self.up()
 
     def in_azure(self, kind: str) -> list[str]:
         """Return the names of the resources of one type in the double, such as `AgentPool`."""
@@ -115,22 +97,18 @@ def write_programs(directory: Path) -> Path:
     return directory
 
 
-def own(settings: Mapping[str, Any]) -> dict[str, Any]:
+def own(stack: str, **changed: Any) -> dict[str, Any]:
     """Return a committed stack's settings with values where they have placeholders."""
-    text = json.dumps(settings)
+    document = yaml.safe_load((CHECKOUT / f"stacks/{stack}.yaml").read_text())
+    text = json.dumps(document["config"]["slipway:cluster"])
     for placeholder, value in _OWN.items():
         text = text.replace(placeholder, value)
-    found: dict[str, Any] = json.loads(text)
-    return found
+    return {**json.loads(text), **changed}
 
 
 def images(trainer: str) -> dict[str, str]:
-    return {
-        "trainer": trainer,
-        # The image with CUDA takes several GB, and there is no GPU for it here.
-        "trainerCuda": trainer,
-        **program_images(),
-    }
+    # The image with CUDA takes several GB, and there is no GPU for it here.
+    return {"trainer": trainer, "trainerCuda": trainer, **program_images()}
 
 
 def let_pull(cluster: TestCluster, server: str) -> None:
@@ -138,9 +116,4 @@ def let_pull(cluster: TestCluster, server: str) -> None:
     for name, entrypoint in ENTRYPOINTS.items():
         program = Program.from_tool(toolchain.tool(name), entrypoint)
         pushed = target_of({"kind": "registry", "server": server}).name(program.reference)
-        own = image_reference(name)
-        address = f"--address={cluster.layout.containerd_socket}"
-        subprocess.run(
-            [toolchain.path("ctr"), address, "--namespace=k8s.io", "images", "tag", own, pushed],
-            check=True, capture_output=True, timeout=60,
-        )  # fmt: skip
+        cluster.ctr("tag", image_reference(name), pushed)

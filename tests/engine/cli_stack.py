@@ -7,7 +7,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
+
+import yaml
 
 from core import toolchain
 from scripts.environment import pulumi_home
@@ -18,6 +21,8 @@ _PROJECT = "tests"
 _STACK = "test"
 CALLED = f"{_PROJECT}/{_STACK}"
 """What it is called in marks."""
+MAIN = "import pulumi\n\nfrom infra.program import main\n\npulumi.run(main)\n"
+"""The program of this repository."""
 _EMPTY: dict[Path, bytes] = {}
 """The files of a stack without resources."""
 
@@ -41,21 +46,21 @@ class Outcome:
         counted.pop("same", None)
         return counted
 
+    @property
+    def steps(self) -> list[dict[str, Any]]:
+        """What the engine did with each resource, or would do."""
+        events = (event.get("resourcePreEvent") for event in self.events)
+        return [event["metadata"] for event in events if event is not None]
+
     def urns(self, *operations: str) -> list[str]:
         """Return the resources that one of these steps was taken for, such as `create`."""
-        steps = [event["resourcePreEvent"]["metadata"] for event in self.events
-                 if "resourcePreEvent" in event]  # fmt: skip
-        return [step["urn"] for step in steps if step["op"] in operations]
+        return [step["urn"] for step in self.steps if step["op"] in operations]
 
     def diff(self, name: str) -> dict[str, str]:
         """Return the property paths that the steps for `name` say changed, and how."""
-        found: dict[str, str] = {}
-        for event in self.events:
-            metadata = event.get("resourcePreEvent", {}).get("metadata", {})
-            if metadata.get("urn", "").endswith(f"::{name}"):
-                for path, change in (metadata.get("detailedDiff") or {}).items():
-                    found[path] = change["diffKind"]
-        return found
+        diffs = [step.get("detailedDiff") or {} for step in self.steps
+                 if step["urn"].endswith(f"::{name}")]  # fmt: skip
+        return {path: each["diffKind"] for diff in diffs for path, each in diff.items()}
 
 
 class Stack:
@@ -64,10 +69,7 @@ class Stack:
     def __init__(
         self, directory: Path, root: Path, kubeconfig: str, main: str, azure: Path | None = None
     ) -> None:
-        """Make it in `directory`, with the program `main`, served by the checkout's own provider.
-
-        What serves azure-native is in the directory `azure`, if anything does.
-        """
+        """Make it with the program `main`; what serves azure-native is in `azure`, if anything."""
         self.directory = directory
         self.kubeconfig = kubeconfig
         self._root = root
@@ -138,8 +140,18 @@ class Stack:
         )  # fmt: skip
         return Outcome(finished.returncode, finished.stdout, ())
 
+    def configure(self, **settings: Any) -> None:
+        """Write what `slipway:` has in the stack's file."""
+        config = {f"slipway:{key}": value for key, value in settings.items()}
+        document = {**yaml.safe_load(self._config.read_text()), "config": config}
+        self._config.write_text(yaml.safe_dump(document))
+
     def attempt(
-        self, operation: str, *options: str, environment: Mapping[str, str] | None = None
+        self,
+        operation: str,
+        *options: str,
+        variables: Mapping[str, str] = MappingProxyType({}),
+        **arguments: Any,
     ) -> Outcome:
         """Run `operation` on the stack and collect the engine's events, whatever comes out."""
         log = self.directory / "events.json"
@@ -148,20 +160,18 @@ class Stack:
             *(operation, "--stack", _STACK, "--event-log", str(log)),
             *(() if operation == "preview" else ("--yes", "--skip-preview")),
             *options,
-            environment=environment,
+            environment={**self.environment(**arguments), **variables},
         )
         lines = log.read_text().splitlines() if log.exists() else []
         return Outcome(outcome.code, outcome.text, tuple(map(json.loads, lines)))
 
     def run(self, operation: str, *options: str, **arguments: Any) -> Outcome:
-        environment = self.environment(**arguments)
-        outcome = self.attempt(operation, *options, environment=environment)
+        outcome = self.attempt(operation, *options, **arguments)
         assert outcome.code == 0, str(outcome)
         return outcome
 
-    def refused(self, operation: str, *options: str, **arguments: Any) -> str:
-        environment = self.environment(**arguments)
-        outcome = self.attempt(operation, *options, environment=environment)
+    def refused(self, operation: str, **arguments: Any) -> str:
+        outcome = self.attempt(operation, **arguments)
         assert outcome.code != 0, str(outcome)
         return outcome.text
 
@@ -171,20 +181,12 @@ class Stack:
     def preview(self, **arguments: Any) -> Outcome:
         return self.run("preview", **arguments)
 
-    def refresh(self) -> Outcome:
-        return self.run("refresh")
-
     def destroy(self) -> Outcome:
         return self.run("destroy")
 
     def output(self, name: str) -> Any:
         """Return one of the stack's outputs, which is not secret; None when it has none."""
         return checkpoint.outputs(self.backend, _STACK).get(name)
-
-    def export(self) -> dict[str, Any]:
-        """Return the state, its secrets as they are stored."""
-        state: dict[str, Any] = json.loads(self.pulumi("stack", "export").text)
-        return state
 
     @contextmanager
     def going_up(self, **arguments: Any) -> Iterator["subprocess.Popen[bytes]"]:
@@ -220,3 +222,21 @@ class Stack:
         """Remove the lock that a killed CLI has left, as `pulumi cancel` does."""
         for lock in self.backend.glob(".pulumi/locks/**/*.json"):
             lock.unlink()
+
+
+class WholeStack(Stack):
+    """A stack of this repository's program; whatever fails, it has its outputs."""
+
+    def __init__(
+        self, directory: Path, root: Path, main: str = MAIN, azure: Path | None = None
+    ) -> None:
+        super().__init__(directory, root, "", main, azure)
+
+    def environment(self, **arguments: Any) -> dict[str, str]:
+        # Runs of other stacks may have the same names.
+        home = {"XDG_STATE_HOME": str(self.directory / "home")}
+        return super().environment(**arguments) | home | {"PULUMI_CONTINUE_ON_ERROR": "true"}
+
+    def result(self, job: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.output("jobs")[job]
+        return found

@@ -20,7 +20,6 @@ from tests.engine.stack import LiveStack
 def _own_stack(root: Path) -> Iterator[LiveStack]:
     """Yield a stack that is not up yet; whatever happens, leave nothing of it behind."""
     stack = LiveStack(Scratch.copy_of(root))
-    stack.take_baseline()
     try:
         yield stack
     finally:
@@ -58,23 +57,29 @@ def spare_stack(root: Path) -> Iterator[LiveStack]:
 
 
 @pytest.fixture
-def job_stack(
-    tmp_path: Path, root: Path, kubeconfig: str, trainer: str, jobs: Jobs
-) -> Iterator[JobStack]:
+def job_stack(tmp_path: Path, root: Path, trainer: str, jobs: Jobs) -> Iterator[JobStack]:
     """A stack without jobs on that cluster; those that a test leaves in it are deleted."""
-    made = JobStack(tmp_path, root, kubeconfig, trainer, jobs)
+    made = JobStack(tmp_path, root, trainer, jobs)
     yield made
     made.leave()
 
 
 @pytest.fixture(scope="module")
 def module_stack(
-    tmp_path_factory: pytest.TempPathFactory, root: Path, kubeconfig: str, trainer: str, jobs: Jobs
+    tmp_path_factory: pytest.TempPathFactory, root: Path, trainer: str, jobs: Jobs
 ) -> Iterator[JobStack]:
     """The same for all tests of a module, which brings it up once."""
-    made = JobStack(tmp_path_factory.mktemp("stack"), root, kubeconfig, trainer, jobs)
+    made = JobStack(tmp_path_factory.mktemp("stack"), root, trainer, jobs)
     yield made
     made.leave()
+
+
+@pytest.fixture
+def scratch(root: Path) -> Iterator[Scratch]:
+    """A user's checkout."""
+    made = Scratch.copy_of(root)
+    yield made
+    made.remove()
 
 
 @pytest.fixture(scope="session")

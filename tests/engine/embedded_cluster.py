@@ -5,24 +5,24 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clusters.embedded import health, images, isolation, lifecycle, pki, supervisor
-from clusters.embedded.host import image_reference
+from clusters.embedded import health, host, images, isolation, lifecycle, pki, supervisor
 from clusters.embedded.layout import Layout
 from core import toolchain
 from core.context import Silence
 from core.paths import CHECKOUT
+from core.process import run
 from images.build import program
 from images.build.job import RequirementsSpec
 from images.build.trainer import TRAINER
 from images.image_lifecycle import ImageHandler, JobImageHandler
 from jobs.run.resource import WAITERS_PACKAGES
-from tests.engine.awaiting import COMMAND_SECONDS, await_true
+from tests.engine.awaiting import COMMAND_SECONDS
 
-API_NAME = "kubernetes.default.svc"
 _CREATE = """
 import sys
 from functools import partial
@@ -68,9 +68,6 @@ class TestCluster:
     def problems(self) -> list[str]:
         return [str(problem) for problem in health.problems(self.layout)]
 
-    def await_health(self) -> None:
-        await_true(lambda: not self.problems(), otherwise=lambda: f"unwell: {self.problems()}")
-
     def processes(self) -> dict[str, int]:
         """The process of each component that runs."""
         infos = supervisor._ask(self.layout, "getAllProcessInfo")
@@ -80,17 +77,13 @@ class TestCluster:
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
 
-    def kubectl(self, *arguments: str, manifests: list[dict[str, Any]] | None = None) -> str:
+    def kubectl(self, *arguments: str, manifests: Sequence[Mapping[str, Any]] = ()) -> str:
         file = self.layout.directory.parent / "kubeconfig"
         file.touch(0o600)
         file.write_text(pki.kubeconfig(self.layout, "admin"))
-        documents = None if manifests is None else "\n---\n".join(map(json.dumps, manifests))
-        done = subprocess.run(
-            [toolchain.path("kubectl"), "--kubeconfig", file, *arguments],
-            input=documents, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        documents = "\n---\n".join(map(json.dumps, manifests))
+        command = (host.path("kubectl"), f"--kubeconfig={file}", *arguments)
+        return run(*command, text=documents, limit=COMMAND_SECONDS)
 
     def get(self, *arguments: str) -> Any:
         return json.loads(self.kubectl("get", *arguments, "--output=json"))
@@ -103,18 +96,19 @@ class TestCluster:
         archive = self.layout.directory.parent / f"{binary.name}.tar"
         with archive.open("w+b") as file:
             program.write_archive(file, name, binary, entrypoint)
+        self.ctr("import", str(archive))
+
+    def ctr(self, *arguments: str) -> None:
+        """Do something with the images on its node."""
         address = f"--address={self.layout.containerd_socket}"
-        subprocess.run(
-            [toolchain.path("ctr"), address, "--namespace=k8s.io", "images", "import", archive],
-            check=True, capture_output=True, timeout=60,
-        )  # fmt: skip
+        run(host.path("ctr"), address, "--namespace=k8s.io", "images", *arguments, limit=60)
 
 
 def program_images() -> dict[str, str]:
     """Return what a pod calls the programs that every embedded cluster's node has."""
     return {
-        "trainingOperator": image_reference("training-operator"),
-        "tcpWait": image_reference("tcp-wait"),
+        "trainingOperator": host.image_reference("training-operator"),
+        "tcpWait": host.image_reference("tcp-wait"),
     }
 
 
@@ -147,6 +141,20 @@ def restricted_pod(name: str, *arguments: str, claim: str | None = None) -> dict
     """A pod that Pod Security's level `restricted` admits; it runs kubectl once."""
     mounts = [] if claim is None else [{"name": "data", "mountPath": "/data"}]
     source = {"name": "data", "persistentVolumeClaim": {"claimName": claim}}
+    container = {
+        "name": "kubectl",
+        "image": KUBECTL_IMAGE,
+        "imagePullPolicy": "IfNotPresent",
+        "args": list(arguments),
+        # A name instead of the address that the kubelet puts there.
+        "env": [{"name": "KUBERNETES_SERVICE_HOST", "value": "kubernetes.default.svc"}],
+        "volumeMounts": mounts,
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+    }
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -160,22 +168,7 @@ def restricted_pod(name: str, *arguments: str, claim: str | None = None) -> dict
                 "fsGroup": 4712,
                 "seccompProfile": {"type": "RuntimeDefault"},
             },
-            "containers": [
-                {
-                    "name": "kubectl",
-                    "image": KUBECTL_IMAGE,
-                    "imagePullPolicy": "IfNotPresent",
-                    "args": list(arguments),
-                    # A name instead of the address that the kubelet puts there.
-                    "env": [{"name": "KUBERNETES_SERVICE_HOST", "value": API_NAME}],
-                    "volumeMounts": mounts,
-                    "securityContext": {
-                        "allowPrivilegeEscalation": False,
-                        "readOnlyRootFilesystem": True,
-                        "capabilities": {"drop": ["ALL"]},
-                    },
-                }
-            ],
+            "containers": [container],
             "volumes": [] if claim is None else [source],
         },
     }

@@ -6,11 +6,12 @@ not by asking the product, so that what the product forgot is found, too.
 
 import os
 import socket
-import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from core import toolchain
+from core.process import run
 from tests.engine.procfs import Process, everyone
 
 _NAMESPACES = Path("/run/netns")
@@ -34,8 +35,8 @@ class Baseline:
     tables: frozenset[str]
 
     @classmethod
-    def take(cls, nft: Path) -> "Baseline":
-        return cls(frozenset(_shared_files()), _tables(nft))
+    def take(cls) -> "Baseline":
+        return cls(frozenset(_shared_files()), _tables())
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,9 @@ class Footprint:
     @classmethod
     def take(cls, directory: Path) -> "Footprint":
         processes = _belonging_to(directory)
-        inodes = {process.namespace for process in processes} - {_own_namespace()}
-        namespaces = {path for path in _named_namespaces() if _inode(path) in inodes}
+        inodes = {process.namespace for process in processes} - {_inode(Path("/proc/self/ns/net"))}
+        named = _NAMESPACES.iterdir() if _NAMESPACES.is_dir() else ()
+        namespaces = {path for path in named if _inode(path) in inodes}
         here = Process.of(os.getpid())
         return cls(
             directory=directory,
@@ -63,32 +65,28 @@ class Footprint:
             links=frozenset(_links_into({path.name for path in namespaces})),
         )
 
-    def left(self, before: Baseline, nft: Path, patience_seconds: float = 0) -> list[str]:
+    def left(self, before: Baseline, patience_seconds: float) -> list[str]:
         """Return a line for everything that is still there; empty when nothing is.
 
         The kernel ends what was deleted a moment later, so this looks again for a while.
         """
         deadline = time.monotonic() + patience_seconds
-        while (left := self._left(before, nft)) and time.monotonic() < deadline:
+        while (left := self._left(before)) and time.monotonic() < deadline:
             time.sleep(0.2)
         return left
 
-    def _left(self, before: Baseline, nft: Path) -> list[str]:
+    def _left(self, before: Baseline) -> list[str]:
         running = {p for p in self.processes if p.runs_still()} | _belonging_to(self.directory)
         marks = [str(self.directory), *(str(path) for path in self.namespaces)]
-        mounts = [
-            line
-            for line in Path("/proc/self/mountinfo").read_text().splitlines()
-            if any(mark in line for mark in marks)
-        ]
+        mounts = Path("/proc/self/mountinfo").read_text().splitlines()
         links = self.links & {path.name for path in Path("/sys/class/net").iterdir()}
         files = {path for path in _shared_files() - before.files if not _in_use(path)}
         return [
             *(f"process {p.pid}: {p.places}" for p in running),
-            *(f"mount: {line}" for line in mounts),
+            *(f"mount: {line}" for line in mounts if any(mark in line for mark in marks)),
             *(f"network namespace: {path}" for path in self.namespaces if path.exists()),
             *(f"network device: {name}" for name in links),
-            *(f"nftables table: {name}" for name in _tables(nft) - before.tables),
+            *(f"nftables table: {name}" for name in _tables() - before.tables),
             *(f"control group: {path}" for path in self.cgroups if path.exists()),
             *(f"file: {path}" for path in sorted(files)),
         ]
@@ -108,20 +106,9 @@ def _belonging_to(directory: Path) -> set[Process]:
         found |= children
 
 
-def _own_namespace() -> int:
-    return Path("/proc/self/ns/net").stat().st_ino
-
-
-def _named_namespaces() -> list[Path]:
-    return list(_NAMESPACES.iterdir()) if _NAMESPACES.is_dir() else []
-
-
 def _links_into(namespaces: set[str]) -> set[str]:
     """Return this host's network devices whose other end lies in one of `namespaces`."""
-    listing = subprocess.run(
-        ["ip", "-details", "-oneline", "link", "show", "type", "veth"],
-        check=True, capture_output=True, text=True,
-    ).stdout  # fmt: skip
+    listing = run("ip", "-details", "-oneline", "link", "show", "type", "veth")
     return {
         line.split(":")[1].strip().split("@")[0]
         for line in listing.splitlines()
@@ -129,10 +116,10 @@ def _links_into(namespaces: set[str]) -> set[str]:
     }
 
 
-def _tables(nft: Path) -> frozenset[str]:
+def _tables() -> frozenset[str]:
     """Return the tables but those of commands, which other tests run beside; see test_ports.py."""
-    listing = subprocess.run([nft, "list", "tables"], check=True, capture_output=True, text=True)
-    return frozenset(line for line in listing.stdout.splitlines() if "slipway-cli-" not in line)
+    lines = run(str(toolchain.path("nft")), "list", "tables").splitlines()
+    return frozenset(line for line in lines if "slipway-cli-" not in line)
 
 
 def _shared_files() -> set[Path]:

@@ -22,13 +22,12 @@ LABEL = "example.org/pool"
 _GPU = "nvidia.com/gpu"
 
 
-def program(pool: str, *, nodes: int = 0, plugin: bool = False) -> None:
+def program(pool: str) -> None:
     """Declare what the real program declares of GPUs, and the jobs that the environment names."""
     context = pytorchjob_program._context()
     trainer = os.environ["TEST_TRAINER"]
-    gpus = GpuPool(
-        per_node=1, min_nodes=nodes, max_nodes=1, labels={LABEL: pool}, device_plugin=plugin
-    )
+    labels = {LABEL: pool}
+    gpus = GpuPool(per_node=1, min_nodes=0, max_nodes=1, labels=labels, device_plugin=False)
     cluster = replace(context.cluster, gpus=gpus)
     # The image with CUDA takes several GB, and there is no GPU for it here.
     images = TrainerImages({"kind": "there", "trainer": trainer, "trainerCuda": trainer})
@@ -86,9 +85,8 @@ class Node:
         return offered
 
 
-def on_gpus(stack: JobStack, pool: str, *, nodes: int = 0, plugin: bool = False) -> JobStack:
+def on_gpus(stack: JobStack, pool: str) -> JobStack:
     """Return `stack` with `program` as its program."""
-    call = f"program({pool!r}, nodes={nodes}, plugin={plugin})"
-    text = f"from tests.engine.gpu_stack import program\n\n{call}\n"
+    text = f"from tests.engine.gpu_stack import program\n\nprogram({pool!r})\n"
     (stack.directory / "__main__.py").write_text(text)
     return stack

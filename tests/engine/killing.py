@@ -4,43 +4,22 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import time
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
 
 from scripts.scratch import Finished, Scratch
 from tests.engine.footprint import Footprint
 from tests.engine.procfs import Process
-from tests.engine.pytorchjob_stack import Jobs
 from tests.engine.stack import UP_SECONDS, LiveStack
 
-Victim = Literal["pulumi", "make up"]
+VICTIMS = ("pulumi", "make up")
 """The CLI alone, or the whole process group of the command that a person has typed."""
-VICTIMS: tuple[Victim, ...] = ("pulumi", "make up")
-_SETTINGS = """\
-config:
-  slipway:cluster: {{kind: embedded}}
-  slipway:jobs:
-    mnist-gloo:
-      workers: 1
-      cpu: 100m
-      minAccuracy: 0.1
-      args: [--limit-train, "3000", --limit-test, "500", --seed, "{seed}"]
-"""
-"""A job that is trained in seconds."""
 _ENDING_SECONDS = 20.0
-_PHASES = (
-    ("gate", r"slipway:jobs:Gate \S+ (creating|replac|deleting)"),
-    ("training", r"slipway:jobs:PyTorchJob \S+ (creating|replac|deleting)"),
-    ("operator", r"slipway:infra:OperatorReady \S+ creating|Deployment \S+ creating"),
-    ("image and operator", r"slipway:images:Image \S+ creating"),
-    ("cluster", r"slipway:clusters:Embedded \S+ creating"),
-)
-"""What the CLI says of each phase of an update, the latest first."""
 _LAST = r"slipway:jobs:Gate \S+ (created|replaced)"
 
 
@@ -48,10 +27,9 @@ _LAST = r"slipway:jobs:Gate \S+ (created|replaced)"
 class Killed:
     """An `up` that did not come to its end."""
 
-    victim: Victim
+    victim: str
     seconds: float  # after the start
     when: datetime
-    phase: str
     submitted: bool  # whether its PyTorchJob was there already
 
 
@@ -63,14 +41,15 @@ def moments(count: int, generator: random.Random) -> list[float]:
 
 
 def train_with(stack: LiveStack, seed: int) -> None:
-    """Have the next `make up` train the small job with this seed."""
-    settings = stack.scratch.checkout / "Pulumi.dev.yaml"
-    kept = settings.read_text().splitlines() if settings.exists() else []
-    salt = [line for line in kept if line.startswith("encryptionsalt:")]
-    settings.write_text("\n".join([_SETTINGS.format(seed=seed), *salt, ""]))
+    """Have the next `make up` train with this seed, for seconds."""
+    if not stack.settings.exists():
+        shutil.copy(stack.scratch.checkout / "stacks/dev.yaml", stack.settings)
+    args = ["--limit-train", "3000", "--limit-test", "500", "--seed", str(seed)]
+    job = {"workers": 1, "cpu": "100m", "minAccuracy": 0.1, "args": args}
+    stack.configure(cluster={"kind": "embedded"}, jobs={"mnist-gloo": job})
 
 
-def kill(scratch: Scratch, victim: Victim, seconds: float) -> Killed:
+def kill(scratch: Scratch, victim: str, seconds: float) -> Killed:
     """Start `make up` and kill it after `seconds`, or when it has made its last resource.
 
     On a busy machine it may just have ended then.
@@ -82,49 +61,38 @@ def kill(scratch: Scratch, victim: Victim, seconds: float) -> Killed:
         said = scratch.output.read_text(errors="replace")
     seconds, when = time.monotonic() - began, datetime.now(UTC)
     assert process.poll() in {None, 0}, said
-    pulumis = [p for p in Footprint.take(scratch.directory).processes if p.program == "pulumi"]
-    with suppress(ProcessLookupError):
-        if victim == "pulumi" and pulumis:
-            for each in pulumis:
-                os.kill(each.pid, signal.SIGKILL)
-        else:
-            victim = "make up"
+    if victim != "pulumi" or not kill_cli(scratch):
+        victim = "make up"
+        with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
     process.wait(60)
     submitted = re.search(r"PyTorchJob \S+ creating[^\n]* \d+ ranks", said) is not None
-    return Killed(victim, seconds, when, _phase(said), submitted)
+    return Killed(victim, seconds, when, submitted)
 
 
-def _phase(said: str) -> str:
-    preview, began, update = said.partition("Updating (dev)")
-    if not began:
-        return "preview" if preview.strip() else "before pulumi"
-    return next((name for name, pattern in _PHASES if re.search(pattern, update)), "program")
+def kill_cli(scratch: Scratch) -> bool:
+    """Kill Pulumi's CLI, and return whether it was there."""
+    found = [p for p in Footprint.take(scratch.directory).processes if p.program == "pulumi"]
+    for each in found:
+        with suppress(ProcessLookupError):
+            os.kill(each.pid, signal.SIGKILL)
+    return found != []
 
 
 def assert_healed(stack: LiveStack, killed: Killed, healed: Finished) -> None:
     """Fail unless one command has brought the stack to where an undisturbed one would have."""
     result = stack.job("mnist-gloo")
     assert result["state"] == "Succeeded", (killed, result, str(healed))
-    (job,) = jobs(stack)
+    [job] = json.loads(stack.kubectl("--namespace slipway-jobs get pytorchjobs -o json"))["items"]
     created = datetime.fromisoformat(job["metadata"]["creationTimestamp"])
-    adopted = created <= killed.when
-    assert adopted or not killed.submitted, (killed, created, str(healed))
+    assert created <= killed.when or not killed.submitted, (killed, created, str(healed))
     assert orphans(stack) == [], (killed, str(healed))
-
-
-def jobs(stack: LiveStack) -> list[dict[str, Any]]:
-    listing = json.loads(Jobs(stack.kubeconfig).kubectl("get", "pytorchjobs", "--output", "json"))
-    items: list[dict[str, Any]] = listing["items"]
-    return items
 
 
 def orphans(stack: LiveStack) -> list[Process]:
     """Return the processes that nobody waits for any more; those of the cluster are none."""
     deadline = time.monotonic() + _ENDING_SECONDS
-    while left := _outside(stack):
-        if time.monotonic() > deadline:
-            break
+    while (left := _outside(stack)) and time.monotonic() < deadline:
         time.sleep(0.5)
     return left
 

@@ -1,123 +1,71 @@
 """A stack on a cluster that is somebody else's, run by the real CLI as an account of theirs."""
 
 import json
-import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from clusters.embedded import pki
-from tests.clusters_doc import role
-from tests.engine.cli_stack import Outcome, Stack
+from core.paths import CHECKOUT
+from tests.engine.cli_stack import WholeStack
 from tests.engine.embedded_cluster import KUBECTL_IMAGE, TestCluster, program_images
 
 PLATFORM = "platform"
 """Where the accounts are: the people who look after the cluster have made them."""
 _GROUP = "rbac.authorization.k8s.io"
-_MAIN = "import pulumi\n\nfrom infra.program import main\n\npulumi.run(main)\n"
 
 
-@dataclass(frozen=True)
-class Account:
-    """A service account of the cluster."""
+def account(cluster: TestCluster, name: str, role: str, namespace: str | None = None) -> str:
+    """Make an account with a role of docs/existing-cluster.md, everywhere or in a namespace.
 
-    cluster: TestCluster
-    name: str
+    Return its token.
+    """
+    kind = "ClusterRole" if namespace is None else "Role"
+    where = {} if namespace is None else {"namespace": namespace}
+    wanted = yaml.safe_load((CHECKOUT / f"examples/roles/{role}.yaml").read_text())
+    assert (wanted["kind"], wanted["metadata"]["name"]) == (kind, role)
+    wanted["metadata"] |= where
+    binding = {
+        "apiVersion": f"{_GROUP}/v1",
+        "kind": f"{kind}Binding",
+        "metadata": {"name": role, **where},
+        "roleRef": {"apiGroup": _GROUP, "kind": kind, "name": role},
+        "subjects": [{"kind": "ServiceAccount", "namespace": PLATFORM, "name": name}],
+    }
+    metadata = {"name": name, "namespace": PLATFORM}
+    made = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
+    cluster.kubectl("apply", "--filename=-", manifests=[wanted, binding, made])
+    return cluster.kubectl("create", "token", name, "--namespace", PLATFORM).strip()
 
-    def make(self, documented: str, namespace: str | None = None) -> None:
-        """Make it with the role that docs/existing-cluster.md lists, in a namespace or in all."""
-        kind = "ClusterRole" if namespace is None else "Role"
-        where = {} if namespace is None else {"namespace": namespace}
-        wanted = role(documented)
-        assert wanted["kind"] == kind
-        binding = {
-            "apiVersion": f"{_GROUP}/v1",
-            "kind": f"{kind}Binding",
-            "metadata": {"name": documented, **where},
-            "roleRef": {"apiGroup": _GROUP, "kind": kind, "name": documented},
-            "subjects": [{"kind": "ServiceAccount", "namespace": PLATFORM, "name": self.name}],
-        }
-        wanted["metadata"] |= where
-        self.cluster.kubectl("apply", "--filename=-", manifests=[wanted, binding, self._own])
 
-    @property
-    def _own(self) -> dict[str, Any]:
-        metadata = {"name": self.name, "namespace": PLATFORM}
-        return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
-
-    def token(self) -> str:
-        return self.cluster.kubectl("create", "token", self.name, "--namespace", PLATFORM).strip()
-
-    def write_kubeconfig(self, folder: Path, user: Mapping[str, Any]) -> Path:
-        """Write a kubeconfig with the contexts `work`, which is this account's, and `other`."""
-        document = yaml.safe_load(pki.kubeconfig(self.cluster.layout, "admin", by_path=True))
-        [cluster] = document["clusters"]
-        (folder / "ca.pem").write_bytes(self.cluster.layout.certificate("ca").read_bytes())
-        cluster["cluster"]["certificate-authority"] = "ca.pem"
-        other = {"name": "nowhere", "cluster": {"server": "https://127.0.0.1:1"}}
-        document |= {
-            "clusters": [cluster, other],
-            "users": [{"name": self.name, "user": dict(user)}],
-            "contexts": [
-                {"name": "work", "context": {"cluster": cluster["name"], "user": self.name}},
-                {"name": "other", "context": {"cluster": "nowhere", "user": self.name}},
-            ],
-            "current-context": "other",
-        }
-        file = folder / "config"
-        file.write_text(yaml.safe_dump(document))
-        return file
+def write_kubeconfig(cluster: TestCluster, folder: Path, user: Mapping[str, Any]) -> Path:
+    """Write a kubeconfig with the context `work`."""
+    document = yaml.safe_load(pki.kubeconfig(cluster.layout, "admin"))
+    document["users"][0]["user"] = dict(user)
+    document["contexts"][0]["name"] = document["current-context"] = "work"
+    file = folder / "config"
+    file.write_text(yaml.safe_dump(document))
+    return file
 
 
 def login_command(folder: Path, token: str) -> dict[str, Any]:
     """Write a command that hands out `token` and return how a kubeconfig names it."""
-    credential = {
-        "apiVersion": "client.authentication.k8s.io/v1",
-        "kind": "ExecCredential",
-        "status": {"token": token},
-    }
+    version = {"apiVersion": "client.authentication.k8s.io/v1"}
+    credential = {**version, "kind": "ExecCredential", "status": {"token": token}}
     program = folder / "bin" / "login"
     program.parent.mkdir()
     program.write_text(f"#!/bin/sh\ncat <<'END'\n{json.dumps(credential)}\nEND\n")
-    program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    return {
-        "exec": {
-            "apiVersion": "client.authentication.k8s.io/v1",
-            "command": "./bin/login",
-            "interactiveMode": "Never",
-        }
-    }
+    program.chmod(0o755)
+    return {"exec": {**version, "command": "./bin/login", "interactiveMode": "Never"}}
 
 
-class KubeconfigStack(Stack):
-    """The whole program with a configuration of its own."""
-
-    def __init__(self, directory: Path, root: Path, cluster: Mapping[str, Any]) -> None:
-        super().__init__(directory, root, "", _MAIN)
-        file = directory / "Pulumi.test.yaml"
-        config = {
-            "slipway:cluster": {"kind": "kubeconfig", **cluster},
-            "slipway:jobs": {"say": JOB},
-        }
-        file.write_text(yaml.safe_dump({**yaml.safe_load(file.read_text()), "config": config}))
-
-    def environment(self, **arguments: Any) -> dict[str, str]:
-        """Return the environment of the CLI; what the job returns is an output however it ends."""
-        return super().environment(**arguments) | {
-            "PULUMI_CONTINUE_ON_ERROR": "true",
-            # Runs of other stacks may have the same names.
-            "XDG_STATE_HOME": str(self.directory / "home"),
-        }
-
-    def bring_up(self) -> Outcome:
-        return self.run("up")
-
-    def result(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.output("jobs")["say"]
-        return found
+def kubeconfig_stack(directory: Path, root: Path, cluster: Mapping[str, Any]) -> WholeStack:
+    """Return a stack with these settings of its cluster, and a job."""
+    stack = WholeStack(directory, root)
+    stack.configure(cluster={"kind": "kubeconfig", **cluster}, jobs={"say": JOB})
+    return stack
 
 
 JOB = {
@@ -132,7 +80,4 @@ JOB = {
 
 def images() -> dict[str, str]:
     """Return what the node of an embedded cluster has already."""
-    return {
-        "trainer": KUBECTL_IMAGE,
-        **program_images(),
-    }
+    return {"trainer": KUBECTL_IMAGE, **program_images()}

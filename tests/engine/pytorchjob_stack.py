@@ -2,8 +2,7 @@
 
 import json
 import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,13 +24,11 @@ _MAIN = "from tests.engine.pytorchjob_program import program\n\nprogram()\n"
 class JobStack(Stack):
     """Programs are what stands under `slipway:jobs`: names and declarations."""
 
-    def __init__(
-        self, directory: Path, root: Path, kubeconfig: str, trainer: str, jobs: "Jobs"
-    ) -> None:
+    def __init__(self, directory: Path, root: Path, trainer: str, jobs: "Jobs") -> None:
         self.trainer = trainer
         self._jobs = jobs
         self._names: set[str] = set()
-        super().__init__(directory, root, kubeconfig, _MAIN)
+        super().__init__(directory, root, jobs.kubeconfig.read_text(), _MAIN)
 
     def environment(self, **arguments: Any) -> dict[str, str]:
         self._names |= arguments.keys()
@@ -54,12 +51,6 @@ class JobStack(Stack):
                 kind = "persistentvolumeclaim" if is_claim else each["type"].rpartition(":")[2]
                 name = each["id"].rpartition("/")[2]
                 self._jobs.kubectl("delete", kind, name, "--ignore-not-found", "--wait=false")
-
-    @contextmanager
-    def training(self, name: str, **declared: Any) -> Iterator["subprocess.Popen[bytes]"]:
-        """Start an `up` of one job and go on beside it."""
-        with self.going_up(**{name: declared}) as process:
-            yield process
 
 
 @dataclass(frozen=True)
@@ -108,11 +99,8 @@ class Jobs:
 
     def evict(self, pod: str) -> None:
         """Take a pod away as `kubectl drain` does."""
-        eviction = {
-            "apiVersion": "policy/v1",
-            "kind": "Eviction",
-            "metadata": {"name": pod, "namespace": JOBS},
-        }
+        metadata = {"name": pod, "namespace": JOBS}
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
         path = f"/api/v1/namespaces/{JOBS}/pods/{pod}/eviction"
         self.kubectl("create", "--raw", path, "--filename", "-", given=json.dumps(eviction))
 
@@ -124,32 +112,18 @@ class Jobs:
         self.kubectl("delete", "pods,services", "-l", label, "--grace-period=1")
         archive.of_job("test", job).remove()
 
-    def image(self) -> str:
-        """Return the trainer's image that the node holds."""
-        nodes = json.loads(self.kubectl("get", "nodes", "-o", "json"))["items"]
-        names = [
-            str(name)
-            for node in nodes
-            for image in node["status"]["images"]
-            for name in image["names"] or []
-            if "slipway-trainer:" in name
-        ]
-        assert names, nodes
-        return names[0]
-
     def await_running(self, job: str) -> str:
         """Wait until rank 0 runs, and return the PyTorchJob's identity."""
         await_true(lambda: any(_is_running(pod) for pod in self.items("pods", job)))
-        uids = self.uids(job)
-        assert len(uids) == 1, uids
-        return uids[0]
+        [uid] = self.uids(job)
+        return uid
 
     def await_all_running(self, job: str, pods: int) -> None:
+        def are_running() -> bool:
+            phases = [pod["status"]["phase"] for pod in self.items("pods", job)]
+            return phases == ["Running"] * pods
 
-        def phases() -> list[str]:
-            return [pod["status"]["phase"] for pod in self.items("pods", job)]
-
-        await_true(lambda: phases() == ["Running"] * pods)
+        await_true(are_running)
 
 
 _PATHS = {

@@ -2,12 +2,16 @@
 
 import json
 import shlex
-import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from core import toolchain
+from core.process import run
 from scripts.scratch import Finished, Scratch
 from tests import readme
 from tests.engine import checkpoint
@@ -17,7 +21,7 @@ from tests.engine.footprint import Baseline, Footprint
 UP_SECONDS = 60 * 60
 """A first `up` on a bare machine builds the tools and the trainer's image on the way."""
 _ENDING_SECONDS = 2 * 60
-"""How long what `make down` has ended may take to vanish, and what others begin to come to life."""
+"""How long what `make down` has ended may take to vanish."""
 
 
 @dataclass
@@ -25,7 +29,7 @@ class LiveStack:
     """The stack `dev` in a copy of the checkout, with state of its own."""
 
     scratch: Scratch
-    _baseline: Baseline | None = field(default=None, repr=False)
+    _baseline: Baseline = field(default_factory=Baseline.take, repr=False)
 
     def run(self, command: str, limit_seconds: float = COMMAND_SECONDS) -> Finished:
         """Run `command` in the copy as a person would, and fail unless it succeeds."""
@@ -49,30 +53,45 @@ class LiveStack:
         footprint = Footprint.take(self.scratch.directory)
         finished = self.run(_DOWN)
         (self.scratch.directory / "kubeconfig").unlink(missing_ok=True)
-        left = self.leftovers(footprint)
+        clusters = self.cluster.parent.glob("*")
+        left = [*footprint.left(self._baseline, _ENDING_SECONDS), *map(str, clusters)]
         assert left == [], "\n".join([*left, str(finished)])
         return finished
-
-    def leftovers(self, footprint: Footprint) -> list[str]:
-        """Return what of `footprint` is there still, and clusters in the state."""
-        assert self._baseline is not None, "no baseline was taken before the stack was made"
-        left = footprint.left(self._baseline, toolchain.path("nft"), _ENDING_SECONDS)
-        clusters = self.scratch.state_home / "slipway/clusters"
-        return left + [f"state: {path}" for path in clusters.glob("*")]
-
-    def take_baseline(self) -> None:
-        self._baseline = Baseline.take(toolchain.path("nft"))
 
     @property
     def backend(self) -> Path:
         return self.scratch.state_home / "slipway/pulumi"
 
-    def outputs(self) -> dict[str, Any]:
-        """Return the stack's outputs; those that are secret are encrypted."""
-        return checkpoint.outputs(self.backend, "dev")
+    @property
+    def cluster(self) -> Path:
+        """Where its cluster is, if there is one."""
+        return self.scratch.state_home / "slipway/clusters/dev"
+
+    @property
+    def settings(self) -> Path:
+        """The stack's file."""
+        return self.scratch.checkout / "Pulumi.dev.yaml"
+
+    def configure(self, **settings: Any) -> None:
+        """Write what `slipway:` is to have in the stack's file; None takes a key away."""
+        document = yaml.safe_load(self.settings.read_text())
+        config = document["config"] | {f"slipway:{key}": each for key, each in settings.items()}
+        document["config"] = {key: each for key, each in config.items() if each is not None}
+        self.settings.write_text(yaml.safe_dump(document))
+
+    @contextmanager
+    def configured(self, **settings: Any) -> Iterator[None]:
+        """Do so, and put the file back in the end."""
+        before = self.settings.read_text()
+        try:
+            self.configure(**settings)
+            yield
+        finally:
+            self.settings.write_text(before)
 
     def job(self, name: str) -> dict[str, Any]:
-        result: dict[str, Any] = self.outputs()["jobs"][name]
+        """Return a job's result, by the stack's outputs."""
+        result: dict[str, Any] = checkpoint.outputs(self.backend, "dev")["jobs"][name]
         return result
 
     @property
@@ -87,13 +106,8 @@ class LiveStack:
 
     def kubectl(self, arguments: str) -> str:
         """Run kubectl with the stack's kubeconfig and return its standard output."""
-        command = [toolchain.path("kubectl"), "--kubeconfig", self.kubeconfig]
-        finished = subprocess.run(
-            [*map(str, command), *shlex.split(arguments)],
-            capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False,
-        )  # fmt: skip
-        assert finished.returncode == 0, finished.stderr
-        return finished.stdout
+        command = (str(toolchain.path("kubectl")), f"--kubeconfig={self.kubeconfig}")
+        return run(*command, *shlex.split(arguments), limit=COMMAND_SECONDS)
 
     def uids(self) -> dict[str, str]:
         """Return the identity of every training job and its pods: training anew changes it."""

@@ -11,24 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.doubles.azure_native.arm import Arm, serving
 from tests.doubles.azure_native.nodes import RESOURCE, evict, scale
 from tests.doubles.azure_native.pools import pools
-from tests.doubles.azure_native.provider import change_in_portal
 from tests.doubles.azure_native.store import Record, Store
 from tests.engine.awaiting import COMMAND_SECONDS, await_true
 from tests.engine.azure_stack import AzureStack, images, let_pull, own
 from tests.engine.cli_stack import Outcome
 from tests.engine.embedded_cluster import TestCluster, bring_in_trainer
-from tests.trainer.registry import RunningRegistry, running
+from tests.trainer.registry import running
 
 JOB = "mnist-gloo"
 SHORT = {"args": ["--limit-train", "3000", "--limit-test", "500"], "minAccuracy": 0.1}
 """For a job whose training does not matter."""
-
-
 LOCKED = """
 import pulumi
 from core.paths import use_extra
@@ -61,8 +57,7 @@ def created(
 
     It is up, though its cluster answered before it knew of the person's role.
     """
-    config = yaml.safe_load((root / "stacks/azure.yaml").read_text())["config"]
-    settings = {**own(config["slipway:cluster"]), "name": "azure", "images": images(trainer)}
+    settings = own("azure", name="azure", images=images(trainer))
     settings["gpu"] = {**settings["gpu"], "spot": {"fallback": {"maxNodes": 2}}}
     jobs = {JOB: {"workers": 1, "gpus": 1, "retries": 2, **SHORT}}
     stack = AzureStack(tmp_path_factory.mktemp("stack"), root, cluster, settings, jobs)
@@ -80,14 +75,6 @@ def aks(created: tuple[AzureStack, Outcome]) -> AzureStack:
 
 
 @pytest.fixture
-def registry(cluster: TestCluster, tmp_path: Path) -> Iterator[RunningRegistry]:
-    """A private registry that wants a login, and what the node would pull from it."""
-    with running(tmp_path) as made:
-        let_pull(cluster, f"{made.server}/slipway")
-        yield made
-
-
-@pytest.fixture
 def arm(tmp_path: Path) -> Iterator[Arm]:
     """Azure's resource manager for that stack."""
     with serving(Arm(Store(tmp_path / "stack/azure"))) as made:
@@ -97,28 +84,27 @@ def arm(tmp_path: Path) -> Iterator[Arm]:
 @pytest.fixture
 def on_azure_local(
     cluster: TestCluster,
-    registry: RunningRegistry,
     arm: Arm,
     trainer: str,
     root: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[AzureStack]:
-    """The stack `azure-stack`, with values of its own, that registry and a short training."""
-    config = yaml.safe_load((root / "stacks/azure-stack.yaml").read_text())["config"]
-    ours = {"server": f"{registry.server}/slipway", "credentials": str(registry.credentials)}
-    settings = {**own(config["slipway:cluster"]), "name": "local", "registry": ours}
-    settings["images"] = {"trainer": trainer, "trainerCuda": trainer}
-    jobs = {JOB: {"workers": 1, **SHORT}}
+    """The stack `azure-stack`, with a private registry that wants a login."""
     (tmp_path / "stack").mkdir()
     monkeypatch.setenv("ARM_METADATA_HOSTNAME", arm.url)
-    stack = AzureStack(tmp_path / "stack", root, cluster, settings, jobs)
-    # It was there before the cluster.
-    site = Record(settings["customLocation"], "azure-native:extendedlocation:CustomLocation", {})
-    stack.azure.put(site)
-    try:
+    with running(tmp_path) as registry:
+        server = f"{registry.server}/slipway"
+        let_pull(cluster, server)
+        ours = {"server": server, "credentials": str(registry.credentials)}
+        trainers = {"trainer": trainer, "trainerCuda": trainer}
+        settings = own("azure-stack", name="local", registry=ours, images=trainers)
+        jobs = {JOB: {"workers": 1, **SHORT}}
+        stack = AzureStack(tmp_path / "stack", root, cluster, settings, jobs)
+        # It was there before the cluster.
+        kind = "azure-native:extendedlocation:CustomLocation"
+        stack.azure.put(Record(settings["customLocation"], kind, {}))
         yield stack
-    finally:
         if stack.resources:
             stack.destroy()
 
@@ -136,35 +122,30 @@ def node(cluster: TestCluster) -> dict[str, Any]:
 AS_IT_WAS: dict[str, Any] = {"pool": None, "taints": [], "gpus": None}
 
 
-def pool(stack: AzureStack) -> Record:
-    """Return the pool of spot nodes in the double."""
-    [found] = [each for each in stack.azure.all() if each.id.endswith("/agentPools/gpu")]
-    return found
+def scalings(stack: AzureStack, pool: str) -> list[tuple[float, int]]:
+    """Return when a pool was scaled, and to how many nodes, in order."""
+    return [
+        (call["at"], call["nodes"])
+        for call in stack.azure.calls
+        if call["action"] == "scale" and call["id"].endswith(f"/agentPools/{pool}")
+    ]
+
+
+def scaled(stack: AzureStack, pool: str = "gpu") -> list[int]:
+    """Return how many nodes a pool has had, in order."""
+    return [nodes for _, nodes in scalings(stack, pool)]
 
 
 def node_seconds(stack: AzureStack, since: float) -> float:
     """Return for how long each node with GPUs has been there since a time, all of them together."""
     total = 0.0
-    for name in ("gpu", "gpufallback"):
-        changes = [
-            (max(call["at"], since), call["nodes"])
-            for call in stack.azure.calls
-            if call["action"] == "scale" and call["id"].endswith(f"/agentPools/{name}")
-        ]
+    for pool in ("gpu", "gpufallback"):
+        changes = [(max(at, since), nodes) for at, nodes in scalings(stack, pool)]
         ends = [at for at, _ in changes[1:]] + [time.time()]
         total += sum(
             nodes * (end - begin) for (begin, nodes), end in zip(changes, ends, strict=True)
         )
     return total
-
-
-def scaled(stack: AzureStack, name: str = "gpu") -> list[int]:
-    """Return how many nodes a pool has had, in order."""
-    return [
-        call["nodes"]
-        for call in stack.azure.calls
-        if call["action"] == "scale" and call["id"].endswith(f"/agentPools/{name}")
-    ]
 
 
 @pytest.mark.long
@@ -193,7 +174,7 @@ def test_on_azure_local_from_nothing_to_a_job_that_succeeded_and_back(
 
     stack.settings["gpu"] = {**stack.settings["gpu"], "maxNodes": 3}
     changed = stack.bring_up()
-    # All else is as it was.
+    # All else is as it was, and it is no reason to train again.
     assert changed.changes == {"update": 2}, changed.urns("update", "replace", "create")
     assert changed.diff("local-gpu") == {"properties.maxCount": "update"}
     # Each time, as it may be another by then.
@@ -207,12 +188,8 @@ def test_on_azure_local_from_nothing_to_a_job_that_succeeded_and_back(
 
 @pytest.mark.long
 def test_a_production_stack_goes_the_documented_way_down(root: Path, tmp_path: Path) -> None:
-    """A production stack is taken down by the documented steps.
-
-    One with a lock that an older version protected too: the lock goes first.
-    """
-    config = yaml.safe_load((root / "stacks/azure.yaml").read_text())["config"]
-    settings = own(config["slipway:cluster"]) | {"production": True}
+    """Also one with a lock that an older version protected: the lock goes first."""
+    settings = own("azure", production=True)
     del settings["kind"]
     (tmp_path / "stack").mkdir()
     stack = AzureStack(tmp_path / "stack", root, None, settings, {}, LOCKED)
@@ -223,7 +200,7 @@ def test_a_production_stack_goes_the_documented_way_down(root: Path, tmp_path: P
     protected = stack.pulumi("state", "protect", lock, "--stack", "test", "--yes")
     assert protected.code == 0, protected
     stack.settings["production"] = False
-    stack.configure()
+    stack.declare()
     assert "protected" in stack.refused("up")
     stack.settings["production"] = True
     stack.bring_up()
@@ -256,57 +233,12 @@ def test_from_nothing_to_a_job_that_succeeded(created: tuple[AzureStack, Outcome
     assert set((aks.azure.directory / "logins").read_text().split()) == {"azurecli"}
 
 
-@pytest.mark.long
-def test_another_size_of_the_pool_changes_the_pool_and_no_cluster(aks: AzureStack) -> None:
-    aks.settings["gpu"] = {**aks.settings["gpu"], "maxNodes": 3}
-    changed = aks.bring_up()
-    # All else is as it was, and it is no reason to train again.
-    assert changed.changes == {"update": 2}, changed.urns("update", "replace", "create")
-    assert changed.diff("azure-gpu") == {"maxCount": "update"}
-    assert changed.diff("gpus") == {"pool.maxNodes": "update"}
-    assert pool(aks).inputs["maxCount"] == 3
-
-
 def test_nodes_that_no_job_needs_are_given_back(aks: AzureStack, cluster: TestCluster) -> None:
     # The autoscaler has gone on with any command that had the plugin running.
     if node(cluster) != AS_IT_WAS:
         [spot] = [each for each in pools(aks.azure) if each.is_spot]
         scale(aks.azure, spot, 0)
     assert node(cluster) == AS_IT_WAS
-
-
-@pytest.mark.long
-def test_a_preview_tells_another_pool_from_another_cluster_and_explains_that(
-    aks: AzureStack,
-) -> None:
-    before = dict(aks.settings)
-    aks.settings["gpu"] = {**before["gpu"], "size": "Standard_NC8as_T4_v3"}
-    aks.configure()
-    previewed = aks.preview()
-    assert "update-replace" in previewed.diff("azure-gpu")["vmSize"]
-    assert not any("ManagedCluster" in urn for urn in previewed.urns("replace", "update"))
-
-    aks.settings = {**before, "network": {"pods": "10.9.0.0/16"}}
-    aks.configure()
-    previewed = aks.preview()
-    aks.settings = before
-    aks.configure()
-    told = "the cluster will be replaced: network.pods 10.244.0.0/16 → 10.9.0.0/16. "
-    assert told in previewed.text
-    assert any("ManagedCluster" in urn for urn in previewed.urns("replace"))
-
-
-@pytest.mark.long
-def test_a_refresh_finds_what_was_changed_in_the_portal_and_the_next_up_changes_it_back(
-    aks: AzureStack,
-) -> None:
-    change_in_portal(aks.azure, pool(aks).id, maxCount=9)
-    # Without what the refresh finds there would be nothing to change back.
-    refreshed = aks.run("up", "--refresh")
-    assert refreshed.diff("azure-gpu") == {"maxCount": "update"}
-    [updated] = refreshed.urns("update")
-    assert updated.endswith("::azure-gpu")
-    assert pool(aks).inputs["maxCount"] == 3
 
 
 @pytest.mark.long
@@ -317,12 +249,13 @@ def test_a_job_goes_on_with_regular_nodes_when_azure_takes_its_spot_nodes_back(
     # With so many samples that it still trains when they are taken.
     aks.jobs[JOB] = {**aks.jobs[JOB], "args": ["--limit-train", "15000", "--limit-test", "500"]}
     began = time.time()
-    with aks.bringing_up() as up:
+    aks.declare()
+    with aks.going_up() as up:
         await_true(lambda: ranks(cluster) == 2, COMMAND_SECONDS, lambda: aks.log)
         before = len(scaled(aks))
         aks.azure.without_spot.touch()
-        lost = evict(aks.azure, pool(aks).id)
-        assert len(lost) == 2
+        [pool] = [each for each in aks.azure.all() if each.id.endswith("/agentPools/gpu")]
+        assert len(evict(aks.azure, pool.id)) == 2
         assert up.wait(COMMAND_SECONDS) == 0, aks.log
     assert aks.result(JOB)["state"] == "Succeeded"
     assert scaled(aks)[before:] == [0]

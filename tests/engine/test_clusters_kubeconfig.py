@@ -3,7 +3,6 @@
 A service account has exactly those; what comes out shows that they suffice.
 """
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,25 +12,31 @@ import pytest
 from clusters.embedded import pki
 from clusters.kinds import CLUSTERS
 from clusters.kubeconfig.settings import KubeconfigSettings
-from clusters.operator import NAME as OPERATOR
-from clusters.operator.operator_ready import OperatorReadyHandler
-from clusters.operator.training_operator import deployment, foundations
-from core import toolchain
-from core.context import Silence
 from core.validation import check
-from jobs.run.submit import stop_all
-from tests.engine.awaiting import await_true
 from tests.engine.cli_stack import CALLED
 from tests.engine.embedded_cluster import TestCluster
 from tests.engine.kubeconfig_stack import (
     PLATFORM,
-    Account,
-    KubeconfigStack,
+    account,
     images,
+    kubeconfig_stack,
     login_command,
+    write_kubeconfig,
 )
+from tests.live_cluster import install_operator
 
 TEAM = "team-a"
+_POD = {"spec": {"containers": [{"name": "pytorch", "image": "somebodys"}]}}
+THEIRS = {
+    "apiVersion": "kubeflow.org/v1",
+    "kind": "PyTorchJob",
+    "metadata": {"name": "theirs", "namespace": TEAM},
+    "spec": {
+        "runPolicy": {"suspend": True},
+        "pytorchReplicaSpecs": {"Master": {"replicas": 1, "template": _POD}},
+    },
+}
+"""A job that is not Slipway's."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -46,19 +51,11 @@ def platform(cluster: TestCluster) -> Iterator[None]:
 @pytest.fixture
 def operator(cluster: TestCluster) -> Iterator[None]:
     """A training operator that somebody has installed, for a namespace that they have made."""
-    source, needed = toolchain.path("training-operator-manifests"), images()
-    manager, wait = needed["trainingOperator"], needed["tcpWait"]
     team = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}}
-    whole = [team, *foundations(source, TEAM, wait), deployment(source, TEAM, manager, wait)]
-    kubeconfig = pki.kubeconfig(cluster.layout, "admin")
-    ready = {"kubeconfig": kubeconfig, "jobNamespace": TEAM, "deployment": OPERATOR}
-    try:
-        cluster.kubectl("apply", "--server-side", "--filename=-", manifests=whole)
-        OperatorReadyHandler(stop_all).create(ready, Silence())
-        yield
-    finally:
-        for each in reversed(whole):
-            cluster.kubectl("delete", "--ignore-not-found", "--filename=-", manifests=[each])
+    whole = install_operator(cluster, pki.kubeconfig(cluster.layout, "admin"), TEAM, [team])
+    yield
+    for each in reversed(whole):
+        cluster.kubectl("delete", "--ignore-not-found", "--filename=-", manifests=[each])
 
 
 def names(cluster: TestCluster, *kind: str) -> set[str]:
@@ -68,25 +65,20 @@ def names(cluster: TestCluster, *kind: str) -> set[str]:
 def test_with_the_listed_rights_a_stack_installs_the_operator_and_takes_it_away(
     cluster: TestCluster, tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The documented rights are enough to install the operator on an existing cluster.
-
-    They are enough to use one that is there, too.
-    """
-    before = names(cluster, "namespaces"), names(cluster, "clusterroles")
-    account = Account(cluster, "installer")
-    account.make("slipway-installer")
-    file = account.write_kubeconfig(tmp_path, {"token": account.token()})
+    namespaces, roles = names(cluster, "namespaces"), names(cluster, "clusterroles")
+    token = account(cluster, "installer", "slipway-installer")
+    file = write_kubeconfig(cluster, tmp_path, {"token": token})
     monkeypatch.setenv("KUBECONFIG", str(file))
-    stack = KubeconfigStack(tmp_path, root, {"context": "work", "images": images()})
+    stack = kubeconfig_stack(tmp_path, root, {"context": "work", "images": images()})
     try:
-        stack.bring_up()
-        assert stack.result()["state"] == "Succeeded"
+        stack.up()
+        assert stack.result("say")["state"] == "Succeeded"
         # It knows its own operator and its own namespaces again.
-        assert stack.bring_up().changes == {}
+        assert stack.up().changes == {}
     finally:
         stack.destroy()
-    after = names(cluster, "namespaces"), names(cluster, "clusterroles")
-    assert after == (before[0], before[1] | {"slipway-installer"})
+    assert names(cluster, "namespaces") == namespaces
+    assert names(cluster, "clusterroles") == roles | {"slipway-installer"}
     assert names(cluster, "customresourcedefinitions") == set()
 
 
@@ -95,31 +87,25 @@ def test_with_the_listed_rights_a_stack_installs_the_operator_and_takes_it_away(
 def test_with_rights_in_one_namespace_a_stack_uses_the_operator_that_is_there(
     cluster: TestCluster, tmp_path: Path, root: Path
 ) -> None:
-    account = Account(cluster, "user")
-    account.make("slipway-user", TEAM)
-    file = account.write_kubeconfig(tmp_path, login_command(tmp_path, account.token()))
-    theirs = _job_of_somebody_else(cluster)
-    wanted = {
-        "path": str(file),
-        "context": "work",
-        "namespace": TEAM,
-        "operator": "existing",
-        "images": images(),
-    }
-    stack = KubeconfigStack(tmp_path, root, wanted)
+    token = account(cluster, "user", "slipway-user", TEAM)
+    file = write_kubeconfig(cluster, tmp_path, login_command(tmp_path, token))
+    wanted = {"path": str(file), "context": "work", "images": images()}
+    wanted |= {"namespace": TEAM, "operator": "existing"}
+    stack = kubeconfig_stack(tmp_path, root, wanted)
     try:
-        said = stack.bring_up()
-        assert stack.result()["state"] == "Succeeded"
+        said = stack.up()
+        assert stack.result("say")["state"] == "Succeeded"
         assert "forbidden" not in said.text
         assert any("pytorchjob say: kubectl" in each for each in left_over(wanted))
+        cluster.kubectl("apply", "--filename=-", manifests=[THEIRS])
         assert names(cluster, "namespaces") >= {TEAM, "kubeflow"}
         assert "slipway-jobs" not in names(cluster, "namespaces")
-        assert stack.bring_up().changes == {}
+        assert stack.up().changes == {}
     finally:
         stack.destroy()
     assert left_over(wanted) == []
     left = names(cluster, "pytorchjobs,serviceaccounts,networkpolicies", "--namespace", TEAM)
-    assert left == {theirs, "default"}
+    assert left == {"theirs", "default"}
 
 
 def left_over(cluster: dict[str, Any]) -> list[str]:
@@ -128,27 +114,3 @@ def left_over(cluster: dict[str, Any]) -> list[str]:
     assert isinstance(settings, KubeconfigSettings), settings
     (found,) = CLUSTERS["kubeconfig"].remains(settings, CALLED).values()
     return list(found)
-
-
-def _job_of_somebody_else(cluster: TestCluster) -> str:
-    """Submit a job that is not Slipway's, as soon as the operator's webhook answers."""
-    container: dict[str, Any] = {"name": "pytorch", "image": "somebodys"}
-    master = {"replicas": 1, "template": {"spec": {"containers": [container]}}}
-    job = {
-        "apiVersion": "kubeflow.org/v1",
-        "kind": "PyTorchJob",
-        "metadata": {"name": "theirs", "namespace": TEAM},
-        "spec": {"runPolicy": {"suspend": True}, "pytorchReplicaSpecs": {"Master": master}},
-    }
-
-    def submitted() -> bool:
-        try:
-            cluster.kubectl("apply", "--filename=-", manifests=[job])
-        except AssertionError:
-            return False
-        return True
-
-    await_true(
-        submitted, otherwise=lambda: json.dumps(cluster.get("pods", "--namespace", "kubeflow"))
-    )
-    return "theirs"

@@ -1,10 +1,9 @@
-"""GPUs on a real cluster: nodes that are yet to be made, capacity that is not real, the plugin."""
+"""GPUs on a real cluster: nodes that are yet to be made, capacity that is not real."""
 
 import json
 import secrets
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 
@@ -13,26 +12,13 @@ from tests.engine.gpu_stack import LABEL, Node, on_gpus
 from tests.engine.job_programs import SUMMARY, python
 from tests.engine.pytorchjob_stack import Jobs, JobStack
 
-PLUGIN = ("--namespace=slipway-gpu", "get", "daemonset", "nvidia-device-plugin", "-o", "json")
-
 
 @pytest.fixture
-def pool() -> str:
-    """A pool's label that no other test has."""
-    return f"test-{secrets.token_hex(3)}"
-
-
-@pytest.fixture
-def node(jobs: Jobs, pool: str) -> Iterator[Node]:
-    made = Node(jobs, pool)
+def node(jobs: Jobs) -> Iterator[Node]:
+    made = Node(jobs, pool=f"test-{secrets.token_hex(3)}")
     yield made
     found = json.loads(jobs.kubectl("get", "node", made.name, "-o", "json"))
     assert LABEL not in found["metadata"]["labels"]
-
-
-def with_gpu(trainer: str, **told: Any) -> dict[str, Any]:
-    """Return a job of one process that asks for a GPU, and tells `told` of itself."""
-    return python(trainer, SUMMARY, json.dumps(told), "0", workers=0, gpus=1)
 
 
 def scaled_up(jobs: Jobs, job: str) -> None:
@@ -44,11 +30,8 @@ def scaled_up(jobs: Jobs, job: str) -> None:
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {"generateName": "scale-up-", "namespace": own["namespace"]},
-        "involvedObject": {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            **{key: own[key] for key in ("name", "namespace", "uid")},
-        },
+        "involvedObject": {"apiVersion": "v1", "kind": "Pod"}
+        | {key: own[key] for key in ("name", "namespace", "uid")},
         "type": "Normal",
         "reason": "TriggeredScaleUp",
         "message": "pod triggered scale-up: [{aks-gpu-vmss 0->1 (max: 1)}]",
@@ -64,8 +47,10 @@ def test_a_job_waits_for_a_node_that_is_being_made_says_so_and_runs_on_it(
 ) -> None:
     """Capacity that isn't real is found out by the job."""
     stack = on_gpus(job_stack, node.pool)
-    declared = with_gpu(trainer, accuracy=0.5, device="cpu")
-    with stack.training(job_name, **declared) as up:
+    declared = python(
+        trainer, SUMMARY, '{"accuracy": 0.5, "device": "cpu"}', "0", workers=0, gpus=1
+    )
+    with stack.going_up(**{job_name: declared}) as up:
         await_true(lambda: "didn't match Pod's node affinity/selector" in stack.log)
         assert "1 rank: 1 waiting for a node\n" in stack.log.replace("\r", "")
         scaled_up(jobs, job_name)
@@ -76,23 +61,7 @@ def test_a_job_waits_for_a_node_that_is_being_made_says_so_and_runs_on_it(
     (pod,) = jobs.items("pods", job_name)
     assert pod["spec"]["nodeName"] == node.name
     assert pod["spec"]["nodeSelector"] == {LABEL: node.pool}
-    told = {each["name"]: each.get("value") for each in pod["spec"]["containers"][0]["env"]}
-    assert told["NCCL_SOCKET_IFNAME"] == "=eth0"
     assert stack.output(job_name)["device"] == "cpu"
     assert stack.output("cuda")["state"] == "unverified"
     assert "ran on the CPU" in stack.output("cuda")["reason"]
     assert f"job {job_name} requested GPUs but ran on the CPU" in stack.log
-
-
-@pytest.mark.long
-def test_the_device_plugin_is_admitted_waits_for_nodes_and_goes_with_the_stack(
-    node: Node, job_stack: JobStack, jobs: Jobs
-) -> None:
-    stack = on_gpus(job_stack, node.pool, plugin=True)
-    stack.up()
-    plugin = json.loads(jobs.kubectl(*PLUGIN))
-    assert plugin["status"]["desiredNumberScheduled"] == 0
-    assert stack.output("cuda")["state"] == "unverified"
-    assert "the first job with GPUs" in stack.output("cuda")["reason"]
-    stack.destroy()
-    assert jobs.kubectl("get", "namespace", "slipway-gpu", "--ignore-not-found") == ""

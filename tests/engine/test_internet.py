@@ -6,7 +6,6 @@ service, the network of an office. The node's network is made in the former, as 
 
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -17,8 +16,9 @@ import pytest
 from clusters.embedded import host, network, pki
 from clusters.embedded.components import components
 from clusters.embedded.layout import Layout
-from core import toolchain
 from core.paths import CHECKOUT
+from core.process import CommandFailed, run
+from tests.engine.awaiting import await_true
 
 PUBLIC, RESOLVER, PORT = "9.9.9.9", "127.0.0.53", 8888
 CLOSED = {
@@ -68,6 +68,11 @@ print(getattr(network, sys.argv[3])(layout))
 """
 
 
+def inside(namespace: str) -> tuple[str, ...]:
+    """Return what to put in front of a command to run it in a network namespace."""
+    return (host.path("nsenter"), f"--net=/run/netns/{namespace}", "--")
+
+
 class Machine:
     """A pretended machine with the node's network in it, and two pods."""
 
@@ -94,8 +99,8 @@ class Machine:
         for namespace in (self.machine, self.world):
             self.start(namespace, sys.executable, "-c", _SERVE, str(PORT))
 
-    def ip(self, *arguments: str) -> None:
-        subprocess.run([toolchain.path("ip"), *arguments], check=True, timeout=10)
+    def ip(self, *arguments: str) -> str:
+        return run(host.path("ip"), *arguments)
 
     def join(
         self, one: str, link: str, mine: str, other: str, peer: str, peers: tuple[str, ...]
@@ -111,8 +116,8 @@ class Machine:
 
     def start(self, namespace: str, *command: str) -> "subprocess.Popen[str]":
         """Run a program until the end of the tests, from its first line on."""
-        inside = (host.path("nsenter"), f"--net=/run/netns/{namespace}", "--", *command)
-        process = subprocess.Popen(inside, stdout=subprocess.PIPE, text=True)
+        command = (*inside(namespace), *command)
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self._stack.enter_context(process)
         self._stack.callback(process.kill)
         assert process.stdout is not None
@@ -121,15 +126,10 @@ class Machine:
 
     def network(self, what: str, *, internet: bool) -> str:
         """Have a program of the machine's see to the node's network."""
-        inside = (host.path("nsenter"), f"--net=/run/netns/{self.machine}", "--")
         call = (sys.executable, "-c", _NETWORK, str(self.layout.directory), str(internet), what)
-        done = subprocess.run(
-            [*inside, *call], cwd=CHECKOUT, capture_output=True, text=True, timeout=30, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
+        return run(*inside(self.machine), *call, cwd=CHECKOUT).strip()
 
-    def open_way(self) -> "subprocess.Popen[str]":
+    def open_way(self) -> None:
         """Start what node.yaml has for it, where the node's resolv.conf hides the machine's."""
         (command,) = (each.command for each in components(self.layout) if each.name == "internet")
         resolv = self.layout.directory / "resolv.conf"
@@ -138,20 +138,9 @@ class Machine:
         node.write_text("nameserver 10.96.0.10\n")
         mounts = "".join(f"mount --bind {file} /etc/resolv.conf && " for file in (resolv, node))
         private = ("unshare", "--mount", "--", "sh", "-c", f'{mounts} exec "$@" 2>&1', "sh")
-        process = self.start(self.layout.node, *private, *command)
-        self.await_link()
-        return process
-
-    def await_link(self) -> None:
-        for _ in range(50):
-            shown = subprocess.run(
-                [toolchain.path("ip"), "-netns", self.layout.node, "route", "show", "default"],
-                check=True, capture_output=True, text=True, timeout=10,
-            ).stdout  # fmt: skip
-            if "internet" in shown:
-                return
-            time.sleep(0.1)
-        raise AssertionError("slirp4netns made no link")
+        self.start(self.layout.node, *private, *command)
+        route = ("-netns", self.layout.node, "route", "show", "default")
+        await_true(lambda: "internet" in self.ip(*route), 5)
 
     def add_pods(self) -> None:
         """Join pods to the node as the plugin ptp does, and let one of them be a job's."""
@@ -161,25 +150,23 @@ class Machine:
             self.ip("-netns", node, "route", "add", f"{address}/32", "dev", f"veth{number}")
             self.ip("-netns", pod, "route", "add", "10.244.0.1", "dev", "eth0")
             self.ip("-netns", pod, "route", "add", "default", "via", "10.244.0.1")
-        inside = network.enter(self.layout)
-        forward = ("sysctl", "--quiet", "net.ipv4.ip_forward=1")
-        subprocess.run([*inside, *forward], check=True, timeout=10)
+        run(*network.enter(self.layout), "sysctl", "--quiet", "net.ipv4.ip_forward=1")
         self.name_job()
 
     def name_job(self) -> None:
         """Do what gateway.py does."""
         element = ("add", "element", "inet", "slipway", "jobs", f"{{ {JOB} }}")
-        command = [*network.enter(self.layout), host.path("nft"), *element]
-        subprocess.run(command, check=True, timeout=10)
+        run(*network.enter(self.layout), host.path("nft"), *element)
 
     def reaches(self, namespace: str, address: str) -> bool:
         return self.runs(namespace, _CONNECT, address, str(PORT))
 
     def runs(self, namespace: str, code: str, *arguments: str) -> bool:
-        inside = (host.path("nsenter"), f"--net=/run/netns/{namespace}", "--")
-        command = [*inside, sys.executable, "-c", code, *arguments]
-        done = subprocess.run(command, capture_output=True, timeout=20, check=False)
-        return done.returncode == 0
+        try:
+            run(*inside(namespace), sys.executable, "-c", code, *arguments)
+        except CommandFailed:
+            return False
+        return True
 
 
 @pytest.fixture(scope="module")
@@ -221,15 +208,9 @@ def test_coredns_asks_the_machines_resolver_and_a_job_does_not(machine: Machine)
 
 
 def test_the_machine_forwards_nothing_and_has_no_rule(machine: Machine) -> None:
-    inside = [host.path("nsenter"), f"--net=/run/netns/{machine.machine}", "--"]
-    for command, said in (
-        ([host.path("nft"), "list", "ruleset"], ""),
-        (["sysctl", "--values", "net.ipv4.ip_forward"], "0"),
-    ):
-        done = subprocess.run(
-            [*inside, *command], check=True, capture_output=True, text=True, timeout=10
-        )
-        assert done.stdout.strip() == said
+    here = inside(machine.machine)
+    assert run(*here, host.path("nft"), "list", "ruleset").strip() == ""
+    assert run(*here, "sysctl", "--values", "net.ipv4.ip_forward").strip() == "0"
 
 
 def test_another_network_of_the_machines_is_seen_as_a_change(machine: Machine) -> None:

@@ -23,14 +23,8 @@ from tests.engine.test_ports import NOBODY, answering, guarded_ports
 
 RANKS = 4
 COMPONENTS = (
-    "etcd",
-    "kube-apiserver",
-    "kube-controller-manager",
-    "kube-scheduler",
-    "kubelet",
-    "kube-proxy",
-    "containerd",
-    "supervisord",
+    *("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"),
+    *("kubelet", "kube-proxy", "containerd", "supervisord"),
 )
 
 
@@ -40,8 +34,7 @@ def test_make_up_trains_mnist_on_every_sample_with_four_ranks(live_stack: LiveSt
     assert result["accuracy"] >= 0.97
     assert result["epoch_accuracies"] == [result["accuracy"]]
     assert result["samples_seen"] == 60_000
-    assert result["world_size"] == RANKS
-    assert result["backend"] == "gloo"
+    assert (result["world_size"], result["backend"]) == (RANKS, "gloo")
     assert result["exit_codes"] == {str(rank): 0 for rank in range(RANKS)}
     took = datetime.fromisoformat(result["completed"]) - datetime.fromisoformat(result["started"])
     assert took.total_seconds() == pytest.approx(result["duration_seconds"], abs=1)
@@ -54,15 +47,13 @@ def test_outputs_and_make_logs_match_what_the_ranks_wrote(live_stack: LiveStack)
     shown = [line.partition("] ")[2] for line in lines if line.startswith("[rank ")]
     printed = [json.loads(text) for text in shown if text.startswith("{")]
     assert sorted(map(json.dumps, printed)) == sorted(map(json.dumps, events))
-    started = [event for event in events if event["event"] == "started"]
-    epochs = [event for event in events if event["event"] == "epoch"]
-    assert sorted(event["rank"] for event in started) == list(range(RANKS))
-    assert {event["world_size"] for event in started} == {result["world_size"]}
-    assert {event["backend"] for event in started} == {result["backend"]}
-    assert sorted(event["rank"] for event in epochs) == list(range(RANKS))
-    assert sum(event["samples"] for event in epochs) == result["samples_seen"]
-    assert {event["accuracy"] for event in epochs} == {result["accuracy"]}
-    assert {event["loss"] for event in epochs} == {result["loss"]}
+    for kind, told in (("started", ("world_size", "backend")), ("epoch", ("accuracy", "loss"))):
+        of_kind = [event for event in events if event["event"] == kind]
+        assert sorted(event["rank"] for event in of_kind) == list(range(RANKS))
+        for key in told:
+            assert {event[key] for event in of_kind} == {result[key]}
+    samples = [event["samples"] for event in events if event["event"] == "epoch"]
+    assert sum(samples) == result["samples_seen"]
 
 
 def test_make_fetch_copies_what_the_job_left_and_make_results_says_so(
@@ -151,12 +142,8 @@ def test_a_cluster_that_cannot_be_repaired_gives_its_own_reason(
 
 @pytest.mark.long
 def test_a_job_changed_by_hand_shows_in_the_preview_by_its_field(live_stack: LiveStack) -> None:
-    settings = live_stack.scratch.checkout / "Pulumi.dev.yaml"
-    before = settings.read_text()
-    try:
+    with live_stack.configured():
         preview = live_stack.run(f"set -e\n{readme.block('The demos')}")
-    finally:
-        settings.write_text(before)
     assert "trains again: epochs 1 → 2" in preview.text, preview
     assert "replace" in preview.text, preview
 

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from core.paths import CHECKOUT
 from core.process import run
 from scripts import guard
+from tests.engine.awaiting import await_true
 
 NOBODY = 65534
 LIMIT = 30
@@ -33,10 +33,11 @@ time.sleep(600)
 """Stands for the CLI and a plugin, and prints their ports."""
 
 
-def groups() -> list[str]:
-    """The groups of CLIs that have ended."""
+def swept() -> bool:
+    """Whether no group of a CLI that has ended is left by the next one."""
+    guard.sweep()
     walked = os.walk("/sys/fs/cgroup")
-    return [name for _, names, _ in walked for name in names if guard._has_ended(name)]
+    return not [name for _, names, _ in walked for name in names if guard._has_ended(name)]
 
 
 @pytest.fixture
@@ -50,11 +51,7 @@ def inside() -> Iterator[tuple[str, ...]]:
             assert process.stdout is not None
             assert process.stdout.readline() == "up\n"
             yield ("nsenter", f"--net=/proc/{process.pid}/ns/net")
-            deadline = time.monotonic() + LIMIT
-            while groups() and time.monotonic() < deadline:
-                time.sleep(0.1)
-                guard.sweep()
-            assert groups() == []
+            await_true(swept, LIMIT)
         finally:
             process.kill()
 
@@ -140,10 +137,12 @@ def test_the_rules_stay_while_a_process_of_the_cli_runs_and_no_longer(
         assert answering(ports, inside, NOBODY) == []
         with suppress(ProcessLookupError):
             os.killpg(cli.pid, signal.SIGKILL)
-        deadline = time.monotonic() + LIMIT
-        while tables(inside) and time.monotonic() < deadline:
+
+        def cleared() -> bool:
             run(*sweep, cwd=CHECKOUT)
-        assert tables(inside) == ""
+            return tables(inside) == ""
+
+        await_true(cleared, LIMIT)
 
 
 def test_a_command_leaves_no_rules_and_reports_those_without_effect(

@@ -1,9 +1,7 @@
 """Teardown: runs first, then what they stand on; nothing hangs, and nothing is left."""
 
-import os
 import re
 import secrets
-import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from clusters import owner
-from tests.engine.footprint import Footprint
-from tests.engine.killing import train_with, wait_until_said
+from tests.engine.killing import kill_cli, train_with, wait_until_said
 from tests.engine.stack import LiveStack
 
 NOTHING = r"Removed dev completely: 0 processes, .*0 files"
@@ -76,21 +73,16 @@ def test_make_down_after_a_half_finished_up_leaves_nothing(
 
 def test_make_down_fails_and_lists_what_is_left(mortal_stack: LiveStack) -> None:
     without_cluster(mortal_stack)
-    with stray(cluster(mortal_stack)) as process:
+    with stray(mortal_stack.cluster) as process:
         down = mortal_stack.attempt("make down")
         assert down.code != 0, down
         assert f"process {process.pid} (sleep): kill -9 {process.pid}" in down.errors, down
         assert "Removed dev completely" not in down.text, down
 
 
-def cluster(stack: LiveStack) -> Path:
-    """Return where a stack's cluster is."""
-    return stack.scratch.state_home / "slipway/clusters/dev"
-
-
 def without_cluster(stack: LiveStack) -> None:
     """Bring a stack down that may be up."""
-    if cluster(stack).exists():
+    if stack.cluster.exists():
         stack.down()
 
 
@@ -110,9 +102,7 @@ def killed_while(stack: LiveStack, pattern: str) -> None:
     train_with(stack, seed=secrets.randbelow(1 << 20))
     process = stack.scratch.start("make up")
     wait_until_said(stack, process, rf"(?s)Updating \(dev\).*{pattern}")
-    for each in Footprint.take(stack.scratch.directory).processes:
-        if each.program == "pulumi":
-            os.kill(each.pid, signal.SIGKILL)
+    kill_cli(stack.scratch)
     assert process.wait(60) != 0
 
 

@@ -5,7 +5,6 @@ for PyTorchJobs alone.
 """
 
 import json
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,7 +37,6 @@ _LIMIT_SECONDS = 60
 @pytest.fixture(scope="module")
 def kueue(own_cluster: TestCluster, jobs: Jobs) -> Iterator[TestCluster]:
     """Kueue, and the queue `research` with room for one job of two small replicas."""
-    assert "SLIPWAY_TEST_KUBECONFIG" not in os.environ, "Kueue is put into no other cluster"
     program = go_programs.built("kueue", _SOURCE, _MODULE, f"{_MODULE}/cmd/kueue")
     own_cluster.add_image(_IMAGE, program, "/manager")
     objects = _release(own_cluster, go_programs.content(_SOURCE, _MODULE))

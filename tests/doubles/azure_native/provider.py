@@ -110,9 +110,3 @@ class AzureDouble(PreviewStub):
             self.store.replayed("Delete", record.type, in_program)
         follow(self.store, resource_id, leaving=True)
         self.store.remove(resource_id)
-
-
-def change_in_portal(store: Store, resource_id: str, **inputs: Any) -> None:
-    """Change a resource outside of the program, so that a refresh finds it."""
-    store.put(store.get(resource_id).changed(**inputs))
-    follow(store, resource_id)

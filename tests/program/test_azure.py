@@ -12,14 +12,13 @@ import yaml
 from clusters.azure import checks
 from tests.doubles import recorded_az, recorded_kubelogin
 from tests.program.declared import (
-    STACKS,
     Declare,
     Declared,
     Program,
     annotations,
-    cluster_of,
     declare,
     secret,
+    template,
     templates,
 )
 
@@ -39,7 +38,7 @@ SPOT: Mapping[str, Any] = {
     "budget": {"amount": 100, "emails": ["you@example.org"]},
     "tags": {"team": "vision"},
 }
-LOCAL = cluster_of("azure-stack")
+LOCAL = template("azure-stack")["cluster"]
 FALLBACK = {"maxPrice": 0.25, "fallback": {"maxNodes": 1, "zones": ["3"]}}
 CLUSTERS: Mapping[str, Mapping[str, Any]] = {
     "spot": SPOT,
@@ -357,8 +356,8 @@ def test_each_principal_has_its_roles_in_time_and_no_other(spot: Program) -> Non
 def test_jobs_have_their_identity_on_azure(spot: Program) -> None:
     account = spot.one("ServiceAccount", "slipway-job")
     assert annotations(account)["azure.workload.identity/client-id"] == "azure-jobs-client"
-    for template in templates(spot.one("PyTorchJob")):
-        assert template["metadata"]["labels"]["azure.workload.identity/use"] == "true"
+    for pod in templates(spot.one("PyTorchJob")):
+        assert pod["metadata"]["labels"]["azure.workload.identity/use"] == "true"
 
 
 def test_without_gpus_only_the_system_pool(declared: Declare, changed: Declare) -> None:
@@ -531,18 +530,12 @@ def test_the_admin_kubeconfig_is_used_only_when_set(changed: Declare, stack: str
 
 
 @both
-def test_templates_declare_nothing(stack: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: set[str] = set()
-    register = pulumi.Resource.__init__
-
-    def noted(self: pulumi.Resource, token: str, *args: object, **options: object) -> None:
-        seen.add(token)
-        register(self, token, *args, **options)  # type: ignore[arg-type]
-
+def test_templates_declare_nothing(
+    stack: str, made: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     # The other tests of programs do without it.
     monkeypatch.setattr(checks, "before_update", before_update)
-    monkeypatch.setattr(pulumi.Resource, "__init__", noted)
     with pytest.raises(pulumi.RunError, match="is a placeholder; replace it with") as caught:
-        declare(STACKS / f"{stack}.yaml", monkeypatch)
+        declare(template(stack), monkeypatch, stack=stack)
     assert f"Correct Pulumi.{stack}.yaml" in str(caught.value)
-    assert seen <= {"pulumi:pulumi:Stack"}
+    assert made == []

@@ -8,6 +8,7 @@ from typing import Any
 import pulumi
 import pytest
 
+from core import declare as declaring
 from infra.provider.engine import wrap, wrap_map
 from tests.program.declared import PLAIN, Program, constructed, declare, manifest, secret
 
@@ -124,3 +125,9 @@ def test_a_preview_of_unknown_settings_declares_nothing(caplog: pytest.LogCaptur
     assert [each.type for each in program.resources] == [TRAINING]
     assert program.outputs["jobs"] == UNKNOWN
     assert "jobs.mine.args[1]: not known until" in caplog.text
+
+
+def test_what_a_component_cannot_go_on_without_is_raised_and_ends_no_process() -> None:
+    """The provider's process serves the rest of the program."""
+    with pytest.raises(pulumi.RunError, match="not ready"):
+        declaring.end("the cluster is not ready")

@@ -75,9 +75,3 @@ def test_a_job_on_a_gpu_verifies_it(having: Declare, monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(OUTPUTS, "slipway:jobs:PyTorchJob", {"result": result})
     found = having("mnist-nccl", {"minAccuracy": 0}).outputs["cuda"]
     assert found == {"state": "verified", "by": "job mnist-nccl", "device_name": "Tesla T4"}
-
-
-def test_no_such_output_without_gpus(declared: Declare) -> None:
-    program = declared(jobs={"mnist-gloo": {}})
-    assert "cuda" not in program.outputs
-    assert program.of("GpuReady") == []

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from clusters.kubeconfig.found import Found
-from tests.program.declared import Declare, Program, cluster_of, variables
+from tests.program.declared import Declare, Program, template, variables
 
 VOLUME = "file:///opt/kept/outputs/mnist-gloo"
 EMBEDDED = {"kind": "embedded"}
@@ -83,7 +83,7 @@ def test_files_are_kept_where_all_nodes_reach_them(declaring: Declare, said: lis
 
 
 def test_on_aks_they_go_to_the_stacks_storage_account(declaring: Declare) -> None:
-    program = declaring(cluster_of("azure"))
+    program = declaring(template("azure")["cluster"])
     account = program.one("StorageAccount").inputs["accountName"]
     place = f"abfs://artifacts@{account}.dfs.core.windows.net/slipway/outputs/mnist-gloo"
     assert told(program)["SLIPWAY_KEPT"] == place

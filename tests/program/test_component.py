@@ -107,6 +107,7 @@ def test_a_secret_where_it_would_be_stored_in_plain_text_is_refused_without_its_
 @pytest.mark.parametrize(
     ("content", "secrets"),
     [(UNKNOWN, UNKNOWN), ({"clusters": UNKNOWN}, {"token": UNKNOWN, "hook": UNKNOWN})],
+    ids=["nothing known", "keys known"],
 )
 def test_a_cluster_still_to_be_made_is_previewed_as_it_will_be(content: Any, secrets: Any) -> None:
     images = {name: f"example.org/{name}:1" for name in ("trainer", "trainingOperator", "tcpWait")}

@@ -11,7 +11,6 @@ from typing import Any
 
 import pulumi
 import pytest
-import yaml
 
 from clusters.cluster import Kind
 from clusters.kinds import CLUSTERS
@@ -21,7 +20,7 @@ from clusters.kubeconfig.found import Found
 from clusters.nodes import Capacity
 from core.manifests import Manifest, read
 from tests.doubles import recorded_kubelogin
-from tests.program.declared import STACKS, Declare, Program, _Mocks, declare
+from tests.program.declared import Declare, Program, _Mocks, declare, template
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -68,11 +67,10 @@ def changed(declared: Declare) -> Declare:
     """
 
     def run(stack: str, jobs: Any = None, **changes: Any) -> Program:
-        config = yaml.safe_load((STACKS / f"{stack}.yaml").read_text())["config"]
-        cluster = config["slipway:cluster"] | changes
+        settings = template(stack)
+        cluster = settings["cluster"] | changes
         there = {key: each for key, each in cluster.items() if each is not None}
-        jobs = config["slipway:jobs"] if jobs is None else jobs
-        return declared(stack, cluster=there, jobs=jobs)
+        return declared(stack, cluster=there, jobs=settings["jobs"] if jobs is None else jobs)
 
     return run
 

@@ -6,7 +6,6 @@ import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -20,12 +19,15 @@ from pulumi.runtime import mocks
 from pulumi.runtime.settings import _load_monitor_feature_support
 from pulumi.runtime.stack import wait_for_rpcs
 
+from core.paths import CHECKOUT
 from infra.provider.engine import plain_map, wrap_map
 from jobs.model import pytorchjob
 from jobs.model.manifest import manifest as submitted
 from jobs.model.submission import Submission
 
-STACKS = Path(__file__).resolve().parents[2] / "stacks"
+_TEMPLATES = CHECKOUT / "stacks"
+STACKS = sorted(each.stem for each in _TEMPLATES.glob("*.yaml"))
+"""The stacks that have a template."""
 PLAIN = "tests/policy/scripts/plain.py"
 _MARK, _SECRET = "4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"
 KUBELOGIN = f"""\
@@ -107,7 +109,7 @@ class Declared:
     provider: str
     parent: str
     dependencies: frozenset[str]
-    request: Any = None
+    request: Any
 
     @property
     def ignored(self) -> tuple[str, ...]:
@@ -116,12 +118,6 @@ class Declared:
     @property
     def replaced_on(self) -> set[str]:
         return {*self.request.replaceOnChanges}
-
-    @property
-    def before(self) -> list[str]:
-        """URNs of what the engine makes before it."""
-        provider, _, _ = self.provider.rpartition("::")
-        return [*self.dependencies, self.parent, provider]
 
 
 @dataclass
@@ -155,12 +151,13 @@ class Program:
         """
         by_urn = {each.urn: each for each in self.resources}
         found: set[str] = set()
-        open_ = resource.before
-        while open_:
-            urn = open_.pop()
-            if urn in by_urn and urn not in found:
-                found.add(urn)
-                open_ += by_urn[urn].before
+        waiting = [resource]
+        while waiting:
+            each = waiting.pop()
+            provider, _, _ = each.provider.rpartition("::")
+            earlier = {*each.dependencies, each.parent, provider} & by_urn.keys() - found
+            found |= earlier
+            waiting += map(by_urn.__getitem__, earlier)
         return found
 
 
@@ -229,12 +226,12 @@ def _loop() -> Iterator[None]:
 
 
 def declare(
-    settings: Path | Mapping[str, Any],
+    settings: Mapping[str, Any],
     monkeypatch: pytest.MonkeyPatch,
     secrets: Mapping[str, str] = MappingProxyType({}),
     stack: str = "dev",
 ) -> Program:
-    """Run the program on a stack's file, or on settings by name, and return what it declares.
+    """Run the program on a stack's settings and return what it declares.
 
     `secrets` are those of the configuration, by their whole key.
 
@@ -244,26 +241,10 @@ def declare(
     # Imported late, as the language host does: the mocks have to be there first.
     from infra.program import main  # noqa: PLC0415
 
-    if isinstance(settings, Path):
-        config, stack = yaml.safe_load(settings.read_text())["config"], settings.stem
-    else:
-        config = {f"slipway:{key}": value for key, value in settings.items()}
-    told = {key: json.dumps(value) for key, value in config.items()}
+    told = {f"slipway:{key}": json.dumps(value) for key, value in settings.items()}
     monkeypatch.setenv("PULUMI_CONFIG", json.dumps({**told, **secrets}))
     monkeypatch.setenv("PULUMI_CONFIG_SECRET_KEYS", json.dumps([*secrets]))
-    return executed(main, stack)
-
-
-def executed(main: Callable[[], Awaitable[None] | None], stack: str) -> Program:
-    """Run a program on the configuration in the environment and return what it declares."""
-    monitor = _Monitor()
-
-    async def run() -> None:
-        _configure(monitor, stack, dry_run=False)
-        await pulumi.runtime.run_in_stack(main)
-
-    asyncio.run(run())
-    return monitor.program
+    return _run(lambda _: pulumi.runtime.run_in_stack(main), stack)
 
 
 def constructed(
@@ -276,39 +257,43 @@ def constructed(
     """
     from infra.component import construct  # noqa: PLC0415
 
-    monitor = _Monitor()
-
-    async def run() -> None:
-        _configure(monitor, stack, dry_run=dry_run)
+    async def construct_it(program: Program) -> None:
         await _load_monitor_feature_support()  # type: ignore[no-untyped-call]  # as its server
         options = pulumi.ResourceOptions()
         request = ConstructRequest("slipway:index:Training", name, {**inputs}, options)
         made = await construct(request)
         await wait_for_rpcs(await_all_outstanding_tasks=False)
-        monitor.program.outputs = MessageToDict(PropertyValue.marshal_map(made.state))
+        program.outputs = MessageToDict(PropertyValue.marshal_map(made.state))
+
+    return _run(construct_it, stack, dry_run=dry_run)
+
+
+def _run(
+    declaring: Callable[[Program], Awaitable[None]], stack: str, *, dry_run: bool = False
+) -> Program:
+    monitor = _Monitor()
+
+    async def run() -> None:
+        # Not `set_mocks`: it makes a stack of its own, so that the program could not have one.
+        settings = mocks.MockSettings(  # type: ignore[no-untyped-call]
+            monitor=monitor,
+            engine=mocks.MockEngine(None),
+            project="slipway",
+            stack=stack,
+            dry_run=dry_run,
+            outputs=set(),  # of this program alone
+        )
+        pulumi.runtime.configure(settings)
+        await declaring(monitor.program)
 
     asyncio.run(run())
     return monitor.program
 
 
-def _configure(monitor: _Monitor, stack: str, *, dry_run: bool) -> None:
-    # Not `set_mocks`: it makes a stack of its own, so that the program could not have one.
-    settings = mocks.MockSettings(  # type: ignore[no-untyped-call]
-        monitor=monitor,
-        engine=mocks.MockEngine(None),
-        project="slipway",
-        stack=stack,
-        dry_run=dry_run,
-        outputs=set(),  # of this program alone
-    )
-    pulumi.runtime.configure(settings)
-
-
-def cluster_of(stack: str) -> dict[str, Any]:
-    """Return the settings of the cluster in a template."""
-    config = yaml.safe_load((STACKS / f"{stack}.yaml").read_text())["config"]
-    found: dict[str, Any] = config["slipway:cluster"]
-    return found
+def template(stack: str) -> dict[str, Any]:
+    """Return the settings in a stack's template."""
+    config = yaml.safe_load((_TEMPLATES / f"{stack}.yaml").read_text())["config"]
+    return {key.removeprefix("slipway:"): value for key, value in config.items()}
 
 
 def manifest(run: Declared) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import pulumi
 import pytest
 
+from core import declare as declaring
 from infra.provider.engine import wrap, wrap_map
 from tests.program.declared import PLAIN, Program, constructed, declare, manifest, secret
 
@@ -106,6 +107,7 @@ def test_a_secret_where_it_would_be_stored_in_plain_text_is_refused_without_its_
 @pytest.mark.parametrize(
     ("content", "secrets"),
     [(UNKNOWN, UNKNOWN), ({"clusters": UNKNOWN}, {"token": UNKNOWN, "hook": UNKNOWN})],
+    ids=["nothing known", "keys known"],
 )
 def test_a_cluster_still_to_be_made_is_previewed_as_it_will_be(content: Any, secrets: Any) -> None:
     images = {name: f"example.org/{name}:1" for name in ("trainer", "trainingOperator", "tcpWait")}
@@ -124,3 +126,9 @@ def test_a_preview_of_unknown_settings_declares_nothing(caplog: pytest.LogCaptur
     assert [each.type for each in program.resources] == [TRAINING]
     assert program.outputs["jobs"] == UNKNOWN
     assert "jobs.mine.args[1]: not known until" in caplog.text
+
+
+def test_what_a_component_cannot_go_on_without_is_raised_and_ends_no_process() -> None:
+    """The provider's process serves the rest of the program."""
+    with pytest.raises(pulumi.RunError, match="not ready"):
+        declaring.end("the cluster is not ready")

@@ -11,7 +11,7 @@ from clusters.cluster import Kind
 from clusters.kinds import CLUSTERS
 from clusters.nodes import NodePool
 from infra.settings import SettingsError, parse
-from tests.program.declared import STACKS, Declare, cluster_of, declare
+from tests.program.declared import STACKS, Declare, declare, template
 
 
 class FarEnough(pulumi.RunError):
@@ -30,16 +30,16 @@ def _preview(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pools(stack: str) -> list[NodePool]:
-    cluster = parse({"slipway:cluster": json.dumps(cluster_of(stack))}, stack).cluster
+    cluster = parse({"slipway:cluster": json.dumps(template(stack)["cluster"])}, stack).cluster
     return list(CLUSTERS[cluster.kind].pools(cluster.options))
 
 
-@pytest.mark.parametrize("stack", sorted(each.stem for each in STACKS.glob("*.yaml")))
+@pytest.mark.parametrize("stack", STACKS)
 def test_a_preview_shows_costs_only_for_paid_pools(
     stack: str, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(FarEnough):
-        declare(STACKS / f"{stack}.yaml", monkeypatch)
+        declare(template(stack), monkeypatch, stack=stack)
     wanted = pools(stack)
     first = "what the stack requests, and what it costs per hour:"
     costs = [text for text in said if text.startswith(first)]
@@ -73,7 +73,7 @@ def test_configured_prices_replace_the_default(
     file = tmp_path / "prices.yaml"
     file.write_text(yaml.safe_dump(table))
     with pytest.raises(FarEnough):
-        declared("azure", cluster=cluster_of("azure"), jobs={}, prices=str(file))
+        declared("azure", cluster=template("azure")["cluster"], jobs={}, prices=str(file))
     assert "EUR 10.000 " in said[0]
     assert "our contract: https://example.org" in said[0]
     assert "USD" not in said[0]

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-import yaml
 
 from clusters.kinds import CLUSTERS
 from clusters.kubeconfig.choice import Choice
 from clusters.kubeconfig.found import Found
-from tests.program.declared import PLAIN, STACKS, declare, manifest
+from tests.program.declared import PLAIN, STACKS, declare, manifest, template
 
 _NETWORK = re.compile(r"(NCCL|TORCH_NCCL|GLOO)_\w+")
 """Variables by which NCCL and Gloo find each other."""
@@ -89,9 +88,8 @@ def rendered(machine: pytest.MonkeyPatch) -> dict[str, Manifests]:
         "registry": {"server": "registry.example.internal/team"},
         "gpus": {"perNode": 2, "taints": [{"key": "gpus"}], "labels": {"gpus": "yes"}},
     }
-    templates = [yaml.safe_load(path.read_text())["config"] for path in STACKS.glob("*.yaml")]
     found = {}
-    for cluster in (hub, *(each["slipway:cluster"] for each in templates)):
+    for cluster in (hub, *(template(each)["cluster"] for each in STACKS)):
         kind = cluster["kind"]
         has_gpus = kind in {"aks", "azure-stack", "kubeconfig"}
         jobs = {**JOBS, **(GPU_JOBS if has_gpus else {})}

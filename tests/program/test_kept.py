@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from clusters.kubeconfig.found import Found
-from tests.program.declared import Declare, Program, cluster_of, variables
+from tests.program.declared import Declare, Program, template, variables
 
 VOLUME = "file:///opt/kept/outputs/mnist-gloo"
 EMBEDDED = {"kind": "embedded"}
@@ -58,10 +58,7 @@ def test_one_nodes_jobs_keep_files_on_a_volume(declaring: Declare, kind: str) ->
     assert not claim.request.retainOnDelete, "it goes with the stack"
 
 
-def test_a_jobs_own_outputs_win_and_a_stack_may_keep_nothing(declaring: Declare) -> None:
-    own = told(declaring(EMBEDDED, job={"outputs": "abfs://c/f"}))
-    assert "SLIPWAY_KEPT" not in own
-    assert own["SLIPWAY_OUTPUTS"] == "abfs://c/f"
+def test_a_stack_may_keep_nothing(declaring: Declare) -> None:
     program = declaring(EMBEDDED, {"keep": False})
     assert program.of("Claim") == []
     assert "SLIPWAY_KEPT" not in told(program)
@@ -83,7 +80,7 @@ def test_files_are_kept_where_all_nodes_reach_them(declaring: Declare, said: lis
 
 
 def test_on_aks_they_go_to_the_stacks_storage_account(declaring: Declare) -> None:
-    program = declaring(cluster_of("azure"))
+    program = declaring(template("azure")["cluster"])
     account = program.one("StorageAccount").inputs["accountName"]
     place = f"abfs://artifacts@{account}.dfs.core.windows.net/slipway/outputs/mnist-gloo"
     assert told(program)["SLIPWAY_KEPT"] == place
@@ -119,7 +116,6 @@ def test_checkpoints_need_the_volume(declaring: Declare, said: list[str]) -> Non
     checkpoint = {"every": "10 min"}
     here = told(declaring(EMBEDDED, job={"checkpoint": checkpoint}))
     assert here["SLIPWAY_CHECKPOINT_DIR"].startswith("/opt/kept/checkpoints/mnist-gloo/")
-    assert here["SLIPWAY_CHECKPOINT_EVERY"] == "600 s"
     stored = {"checkpoint": {**checkpoint, "url": "s3://bucket/mine"}}
     away = told(declaring(EMBEDDED, {"keep": False}, stored))
     own = "s3://bucket/mine/checkpoints/slipway/mine/mnist-gloo/"

@@ -1,29 +1,34 @@
 """What each stack in stacks/ declares: property by property, with no engine and no cluster."""
 
-from pathlib import Path
+from importlib.metadata import version
 from typing import Any
 
 import pytest
-import yaml
 
-from core import toolchain
 from core.manifests import read
 from core.paths import CHECKOUT
-from tests.program.declared import STACKS, Declare, Declared, Program, declare, secret, templates
+from tests.program.declared import (
+    STACKS,
+    Declare,
+    Declared,
+    Program,
+    declare,
+    secret,
+    template,
+    templates,
+)
 
 RBAC = "rbac.authorization.k8s.io/v1"
 
 
-@pytest.fixture(scope="module", params=sorted(each.stem for each in STACKS.glob("*.yaml")))
-def template(request: pytest.FixtureRequest) -> Path:
-    return STACKS / f"{request.param}.yaml"
+@pytest.fixture(scope="module", params=STACKS)
+def stack(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def program(template: Path, machine: pytest.MonkeyPatch) -> Program:
-    # Without the operator's manifests there is no program; this says what to do.
-    toolchain.path("training-operator-manifests")
-    return declare(template, machine)
+def program(stack: str, machine: pytest.MonkeyPatch) -> Program:
+    return declare(template(stack), machine, stack=stack)
 
 
 def kubernetes(program: Program) -> list[Declared]:
@@ -37,8 +42,8 @@ def metadata(resource: Declared) -> dict[str, Any]:
     return found
 
 
-def test_every_job_is_run_once_and_judged_by_its_gate(program: Program, template: Path) -> None:
-    wanted = sorted(yaml.safe_load(template.read_text())["config"]["slipway:jobs"])
+def test_every_job_is_run_once_and_judged_by_its_gate(program: Program, stack: str) -> None:
+    wanted = sorted(template(stack)["jobs"])
     result = {"state": "Succeeded", "accuracy": 0.98}
     assert program.names("PyTorchJob") == program.names("jobs:Gate") == wanted
     assert program.outputs["jobs"] == dict.fromkeys(wanted, result)
@@ -72,6 +77,7 @@ def test_objects_are_in_the_stacks_cluster_after_their_namespace_and_show_no_dri
     namespaces = {metadata(each)["name"]: each.urn for each in program.of("Namespace")}
     for each in kubernetes(program):
         assert each.provider == f"{provider.urn}::{provider.name}-id", each.urn
+        assert each.request.version == version("pulumi_kubernetes"), "the plugin that is there"
         if "namespace" in metadata(each):
             assert namespaces[metadata(each)["namespace"]] in program.needs(each), each.urn
         for name in ("labels", "annotations"):
@@ -132,8 +138,8 @@ def test_jobs_run_as_an_account_without_a_token_and_without_a_role(program: Prog
     bound = {subject["name"] for subject in subjects}
     assert bound == {"training-operator", "slipway-submitter"}
     for job in program.of("PyTorchJob"):
-        for template in templates(job):
-            assert template["spec"]["serviceAccountName"] == "slipway-job"
+        for pod in templates(job):
+            assert pod["spec"]["serviceAccountName"] == "slipway-job"
 
 
 def test_the_kubeconfig_is_a_secret_wherever_it_goes(program: Program) -> None:
@@ -146,10 +152,11 @@ def test_the_kubeconfig_is_a_secret_wherever_it_goes(program: Program) -> None:
         assert each["kubeconfig"] == secret(text)
 
 
-def test_the_outputs_say_which_demos_cannot_run_here(program: Program, template: Path) -> None:
+def test_the_outputs_say_which_demos_cannot_run_here(program: Program, stack: str) -> None:
     skipped = program.outputs["skipped"]
-    settings = yaml.safe_load(template.read_text())["config"]["slipway:cluster"]
+    has_gpus = "gpu" in template(stack)["cluster"]
+    assert ("cuda" in program.outputs) == bool(program.of("GpuReady")) == has_gpus
     no_gpus = {name for name, reason in skipped.items() if "this cluster has none" in reason}
-    assert no_gpus == (set() if "gpu" in settings else {"mnist-nccl", "cifar-nccl"})
+    assert no_gpus == (set() if has_gpus else {"mnist-nccl", "cifar-nccl"})
     no_room = {name for name, reason in skipped.items() if "can never hold them" in reason}
     assert no_gpus | no_room == skipped.keys()

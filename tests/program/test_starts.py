@@ -56,9 +56,9 @@ def too_many(told: str, allowed: set[str]) -> list[str]:
 def test_the_program_loads_no_client_and_no_class_of_an_object(root: Path) -> None:
     """A stack on this machine loads nothing of Azure's SDK either."""
     code = """
-import pathlib, pytest
-from tests.program.declared import declare
-declare(pathlib.Path("stacks/dev.yaml"), pytest.MonkeyPatch())
+import pytest
+from tests.program.declared import declare, template
+declare(template("dev"), pytest.MonkeyPatch())
 """
     command = [sys.executable, "-X", "importtime", "-c", code]
     finished = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)

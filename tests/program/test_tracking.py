@@ -21,14 +21,6 @@ def tracked(declared: Declare) -> Declare:
     return run
 
 
-def test_without_tracking_nothing_is_declared(tracked: Declare) -> None:
-    program = tracked()
-    assert program.names("Image") == ["slipway-trainer"]
-    assert program.names("Claim") == ["slipway-kept"]
-    assert program.of("TrackingReady") == []
-    assert "tracking" not in program.one("PyTorchJob").inputs
-
-
 def test_jobs_wait_for_the_tracking_server(tracked: Declare) -> None:
     """Jobs start when the tracking server answers; its volume has the stack's class, and stays."""
     tracking = {"kind": "mlflow", "size": "5Gi"}
@@ -72,16 +64,22 @@ def test_postgresqls_password_is_made_once(tracked: Declare) -> None:
         ({"kind": "mlflow", "url": f"{ELSEWHERE}/"}, {"url": ELSEWHERE, "address": ELSEWHERE}),
         ({"kind": "wandb"}, {}),
         ({"kind": "tensorboard"}, {}),
+        (None, {}),
     ],
+    ids=["a server elsewhere", "wandb", "tensorboard", "no tracking"],
 )
-def test_nothing_is_installed_for_a_server_elsewhere(
-    tracked: Declare, tracking: dict[str, str], place: dict[str, str]
+def test_nothing_is_installed_for_a_server_elsewhere_or_none(
+    tracked: Declare, tracking: dict[str, str] | None, place: dict[str, str]
 ) -> None:
-    program = tracked(tracking=tracking)
+    program = tracked(**({} if tracking is None else {"tracking": tracking}))
     assert program.names("Image") == ["slipway-trainer"]
+    assert program.names("Claim") == ["slipway-kept"]
     assert program.of("TrackingReady") == []
-    expected = {"kind": tracking["kind"], "experiment": "mine/mnist-gloo", **place}
-    assert program.one("PyTorchJob").inputs["tracking"] == expected
+    told = program.one("PyTorchJob").inputs.get("tracking")
+    if tracking is None:
+        assert told is None
+    else:
+        assert told == {"kind": tracking["kind"], "experiment": "mine/mnist-gloo", **place}
 
 
 def test_a_preview_says_down_deletes_the_claim(

@@ -87,14 +87,8 @@ class Autoscaler(threading.Thread):
 
         def priority(pool: Pool) -> int:
             name = f"aks-{pool.name}-12345678-vmss"
-            return max(
-                (
-                    each
-                    for each, ones in patterns.items()
-                    if any(re.search(it, name) for it in ones)
-                ),
-                default=0,
-            )
+            known = [each for each, ones in patterns.items() for it in ones if re.search(it, name)]
+            return max(known, default=0)
 
         return sorted(filter(priority, growing), key=priority, reverse=True)
 

@@ -2,7 +2,7 @@
 
 import re
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 TENANT = "00000000-0000-0000-0000-0000000000ff"
@@ -58,8 +58,6 @@ _PATHS: Mapping[str, str] = {
 
 https://github.com/Azure/azure-rest-api-specs/tree/main/specification
 """
-
-
 WITH_ADDRESS = (
     "containerregistry:Registry",
     "containerservice:ManagedCluster",
@@ -91,31 +89,24 @@ def path_of(token: str, inputs: Mapping[str, Any], subscription: str) -> str:
 
 def outputs_of(token: str, resource_id: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the inputs with what Azure adds, the same each time, so that a refresh is quiet."""
-    added = _ADDED.get(token.removeprefix("azure-native:"), _nothing)
-    name = resource_id.rpartition("/")[2]
-    return {**inputs, "name": name, **added(resource_id, inputs)}
+    found = {**inputs, "name": resource_id.rpartition("/")[2]}
+    if token.endswith(":UserAssignedIdentity"):
+        found |= {**_identity(resource_id), "tenantId": TENANT}
+    elif token.endswith(":ManagedCluster"):
+        found |= _cluster(resource_id, inputs)
+    return found
 
 
-def _nothing(_resource_id: str, _inputs: Mapping[str, Any]) -> dict[str, Any]:
-    return {}
-
-
-def _identity(resource_id: str, _inputs: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "principalId": _guid(resource_id, "principal"),
-        "clientId": _guid(resource_id, "client"),
-        "tenantId": TENANT,
-    }
+def _identity(resource_id: str) -> dict[str, str]:
+    names = {"clientId": "client", "principalId": "principal"}
+    return {key: _guid(resource_id, part) for key, part in names.items()}
 
 
 def _cluster(resource_id: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the program reads: of its identities, a list going in comes back as a map."""
     issuer = f"https://{inputs['location']}.oic.prod-aks.azure.com/{TENANT}/double/"
     identity = inputs.get("identity") or {}
-    assigned = {
-        each: {"clientId": _guid(each, "client"), "principalId": _guid(each, "principal")}
-        for each in identity.get("userAssignedIdentities") or ()
-    }
+    assigned = {each: _identity(each) for each in identity.get("userAssignedIdentities") or ()}
     return {
         "oidcIssuerProfile": {**(inputs.get("oidcIssuerProfile") or {}), "issuerURL": issuer},
         "identity": {**identity, "userAssignedIdentities": assigned},
@@ -125,9 +116,3 @@ def _cluster(resource_id: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
 
 def _guid(resource_id: str, part: str) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{resource_id}#{part}"))
-
-
-_ADDED: Mapping[str, Callable[[str, Mapping[str, Any]], dict[str, Any]]] = {
-    "containerservice:ManagedCluster": _cluster,
-    "managedidentity:UserAssignedIdentity": _identity,
-}

@@ -234,18 +234,21 @@ def test_the_internet_is_opened_and_closed_in_place(
     assert cluster.processes() == before
 
 
-def test_a_reboot_costs_no_object(cluster: TestCluster) -> None:
+@pytest.mark.parametrize("times", [1, pytest.param(20, marks=pytest.mark.long)])
+def test_a_reboot_costs_no_object(cluster: TestCluster, times: int) -> None:
     """Though everything is killed while objects are written: each acknowledged one is there."""
-    with _writing(cluster) as written:
-        await_true(lambda: len(written) >= 10)
-        lifecycle.kill(cluster.layout)
-        run(host.path("ip"), "netns", "delete", cluster.layout.node)
-        run("rm", "--recursive", "--force", str(cluster.layout.runtime))
-        lifecycle.remove_groups(cluster.layout)
-        problems = cluster.problems()
-        assert any(each.startswith("network:") for each in problems), problems
-        cluster.heal()
-        assert cluster.problems() == []
+    with _writing(cluster, prefix=f"written-{times}") as written:
+        for _ in range(times):
+            least = len(written) + 10
+            await_true(lambda: len(written) >= least)  # noqa: B023
+            lifecycle.kill(cluster.layout)
+            run(host.path("ip"), "netns", "delete", cluster.layout.node)
+            run("rm", "--recursive", "--force", str(cluster.layout.runtime))
+            lifecycle.remove_groups(cluster.layout)
+            problems = cluster.problems()
+            assert any(each.startswith("network:") for each in problems), problems
+            cluster.heal()
+            assert cluster.problems() == []
     found = cluster.get("configmaps", "--selector=written")["items"]
     assert set(written) <= {each["metadata"]["name"] for each in found}
 
@@ -258,14 +261,14 @@ def test_a_reboot_costs_no_file_of_a_volume(cluster: TestCluster) -> None:
 
 
 @contextmanager
-def _writing(cluster: TestCluster) -> Iterator[list[str]]:
+def _writing(cluster: TestCluster, prefix: str) -> Iterator[list[str]]:
     """Write objects one after the other; yield the names of those that were acknowledged."""
     client, acknowledged = kube.connect(pki.kubeconfig(cluster.layout, "admin")), list[str]()
     ended = threading.Event()
 
     def write() -> None:
         for number in count():
-            name, path = f"written-{number}", "/api/v1/namespaces/default/configmaps"
+            name, path = f"{prefix}-{number}", "/api/v1/namespaces/default/configmaps"
             body = {"metadata": {"name": name, "labels": {"written": ""}}}
             request = kube.Request("POST", path, body=body)
             with suppress(*kube.UNREACHABLE):

@@ -1,23 +1,15 @@
 """A gate passes a run or says by how much it missed a limit."""
 
-import json
-import math
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from core.handler import UNKNOWN
-from jobs.observe.log_ends import LogEnds
-from jobs.observe.outcome import result
-from jobs.observe.run_state import RunState
-from jobs.records.archive import Run
-from jobs.result import End, RunResult
+from jobs.result import RunResult
 from jobs.run.gate import GateHandler
 from tests.unit.archived_run import line, made
 from tests.unit.jobs.run.test_lifecycle import Quiet
-from tests.unit.jobs_objects import ended, job, pod
 
 RESULT: Mapping[str, Any] = {
     "state": "Succeeded",
@@ -186,20 +178,6 @@ def test_a_figure_that_is_not_finite_misses_each_of_its_limits(value: float) -> 
     assert said.count("which is not finite and so can't meet its `") == 6
     kept = RunResult.from_map({**RESULT, **figures}).as_map()
     assert refusal(kept, **limits) == said, "a state has no such number"
-
-
-def test_a_message_over_4_kb_brings_no_nan_past_a_gate(tmp_path: Path) -> None:
-    """The log's `summary` event has it, as Python writes it."""
-    odd = {"accuracy": math.nan, "metrics": {"val_loss": math.nan}}
-    run = RunState(job("Succeeded", workers=0))
-    run.see_pods([pod(0, state=ended(0, {"cut": ["metrics"]}))])
-    logs = LogEnds(run, Run(tmp_path))
-    written = json.dumps({"event": "summary", "rank": 0, "summary": odd})
-    (tmp_path / "0-0-0.log").write_text(f"2026-01-01T00:00:09.000000000Z {written}\n")
-    found = result(End("Succeeded", ""), run, "2026-01-01T01:00:00Z", full_message=logs.summary)
-    assert found.left_out == {"accuracy": "NaN", "metrics.val_loss": "NaN"}
-    bounds = {"minAccuracy": 0.9, "require": {"val_loss": {"min": 0.1, "max": 0.5}}}
-    assert "did not meet 3 limits" in refusal(found.as_map(), **bounds)
 
 
 def test_a_figure_that_was_not_reported_cannot_be_checked() -> None:

@@ -261,7 +261,7 @@ def test_goodput_is_the_time_in_steps_that_stayed_over_that_of_all_attempts() ->
 def test_a_jobs_age_is_by_the_api_servers_clock_which_may_be_another() -> None:
     created = datetime.fromisoformat("2030-01-01T00:00:00Z")
     api = FakeApi(clock=created.timestamp() + 90)
-    api.says("GET", "/apis/kubeflow.org/v1/namespaces/slipway-jobs/pytorchjobs", {"items": []})
+    api.says("GET", JOBS, {"items": []})
     job = {"metadata": {"creationTimestamp": "2030-01-01T00:00:00Z"}}
     with served(api):
         assert JobApi.connect(api.kubeconfig, "slipway-jobs", "mine").age(job) == 90

@@ -132,6 +132,13 @@ def seen(of: str | dict[str, Any], *pods: dict[str, Any]) -> RunState:
     return run
 
 
+def beside(document: dict[str, Any], state: dict[str, Any] = RUNNING) -> dict[str, Any]:
+    """A pod with a container that a webhook has added."""
+    proxy = {"name": "proxy", "image": "proxy:1", "state": state, "restartCount": 0}
+    document["status"]["containerStatuses"].append(proxy)
+    return document
+
+
 def node(name: str, ready: str = "True") -> dict[str, Any]:
     status = {"conditions": [{"type": "Ready", "status": ready}]}
     return {"metadata": {"name": name}, "status": status}

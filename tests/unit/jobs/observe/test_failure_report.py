@@ -86,12 +86,9 @@ def test_the_files_of_rank_0_are_kept_where_its_peer_broke() -> None:
 
 
 NOPE = 'exec: "nope": executable file not found'
-TAKEN = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": clock(59)}
-TAKEN["reason"] = "EvictionByEvictionAPI"
-KILLED, LOST = (
-    ended(137, reason="OOMKilled"),
-    seen("Failed", pod(1, state=ended(143), conditions=[TAKEN])),
-)
+TAKEN = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+KILLED = ended(137, reason="OOMKilled")
+LOST = seen("Failed", pod(1, state=ended(143), conditions=[TAKEN]))
 OWN, LARGER = Master(memory="4Gi"), Limits(memory="4Gi")
 
 

@@ -1,7 +1,7 @@
 """Which of several failures mattered, in any order, and which the cluster itself brought about."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -18,8 +18,14 @@ RESET = "RuntimeError: [../gloo/transport/tcp/pair.cc:534] Connection closed by 
 LATER = clock(1, 1)
 
 
-def failure(rank: int, code: int = 1, message: object = "", **told: Any) -> Failure:
-    replica = Replica(pod(rank, state=ended(code, message, **told)), Topology(replicas=4))
+def failure(
+    rank: int, code: int = 1, message: object = "", deleted: object = None, **told: Any
+) -> Failure:
+    """The exit of a pod, or of one that was given 30 s to end when it was deleted."""
+    shown = pod(rank, state=ended(code, message, **told))
+    if deleted is not None:
+        shown["metadata"] |= {"deletionTimestamp": deleted, "deletionGracePeriodSeconds": 30}
+    replica = Replica(shown, Topology(replicas=4))
     return Failure(replica, replica.exits[-1])
 
 
@@ -56,14 +62,6 @@ def test_where_an_error_rose_says_if_it_is_a_peers(message: object, origin: Orig
     assert failure(0, message=message).origin is origin
 
 
-def killed(rank: int) -> Failure:
-    """The exit of a pod that was given 30 s to end, and did not."""
-    found = failure(rank, 137)
-    deleted = {"deletionTimestamp": clock(59), "deletionGracePeriodSeconds": 30}
-    cast("dict[str, Any]", found.replica.pod)["metadata"] |= deleted
-    return found
-
-
 _TRACKER = {"error": _REFUSED, "at": "train.py:12", "from": "program"}
 
 
@@ -81,7 +79,7 @@ _TRACKER = {"error": _REFUSED, "at": "train.py:12", "from": "program"}
         ),
         ([failure(0, 143), failure(1, 3, finished=LATER)], 1),
         ([failure(2, 1, RESET), failure(0, 143)], 1),
-        ([killed(0), failure(1, 3, finished=clock(55))], 1),
+        ([failure(0, 137, deleted=clock(59)), failure(1, 3, finished=clock(55))], 1),
     ],
     ids=[
         *("a tracker refuses", "a restart found the old world"),

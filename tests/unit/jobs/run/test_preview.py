@@ -1,6 +1,5 @@
 """A preview shows a run's PyTorchJob, needs and changes, and the API server's answer."""
 
-import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -17,7 +16,7 @@ from jobs.run.lifecycle import PyTorchJobHandler
 from jobs.run.preview import alters_result, describe, render, validate_admission
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.images.objects import Listener
-from tests.unit.jobs.run.test_lifecycle import INPUTS
+from tests.unit.jobs.run.test_lifecycle import changed
 from tests.unit.jobs_declared import pods, rendered, submitted
 from tests.unit.not_none import not_none
 
@@ -28,10 +27,6 @@ JOBS = "/apis/kubeflow.org/v1/namespaces/slipway-jobs/pytorchjobs"
 def api() -> Iterator[FakeApi]:
     with served(FakeApi()) as made:
         yield made
-
-
-def asking(kubeconfig: object, **others: Any) -> dict[str, Any]:
-    return {**copy.deepcopy(dict(INPUTS)), "kubeconfig": kubeconfig, **others}
 
 
 NOT_CHECKED = "not validated, as the API server could not check it: failed calling webhook"
@@ -48,8 +43,8 @@ NOT_CHECKED = "not validated, as the API server could not check it: failed calli
 )
 def test_only_a_refusal_is_an_error(status: int, message: str, words: str, api: FakeApi) -> None:
     api.says("POST", JOBS, {"message": message}, status)
-    assert validate_admission(asking(api.kubeconfig)) == words
-    assert validate_admission(asking(api.kubeconfig, image=UNKNOWN)) == words
+    assert validate_admission(changed("kubeconfig", api.kubeconfig)) == words
+    assert validate_admission({**changed("kubeconfig", api.kubeconfig), "image": UNKNOWN}) == words
     (method, path, _), (_, _, body) = api.asked
     assert (method, path) == ("POST", f"{JOBS}?dryRun=All")
     assert "image: not-known-yet" in yaml.safe_dump(body)
@@ -59,8 +54,8 @@ def test_a_cluster_that_does_not_answer_or_is_not_there_yet_refuses_nothing() ->
     with served(FakeApi()) as gone:
         pass
     for kubeconfig in ("{}", gone.kubeconfig):
-        assert validate_admission(asking(kubeconfig)).startswith("not validated")
-    assert "its cluster does not exist yet" in validate_admission(asking(UNKNOWN))
+        assert validate_admission(changed("kubeconfig", kubeconfig)).startswith("not validated")
+    assert "its cluster does not exist yet" in validate_admission(changed("kubeconfig", UNKNOWN))
 
 
 def test_a_preview_shows_the_manifest_without_secrets() -> None:
@@ -79,9 +74,9 @@ def test_a_preview_shows_the_manifest_without_secrets() -> None:
 @pytest.mark.parametrize("status", [400, 422])
 def test_a_success_is_not_given_up_for_a_refused_run(status: int, api: FakeApi) -> None:
     api.says("POST", JOBS, {"message": "spec.x: Required value"}, status)
-    state, handler = asking(api.kubeconfig), PyTorchJobHandler()
+    state, handler = changed("kubeconfig", api.kubeconfig), PyTorchJobHandler()
     failed, succeeded = ({**state, "result": {"state": each}} for each in ("Failed", "Succeeded"))
-    new, row = asking(api.kubeconfig, image="another"), Listener()
+    new, row = {**state, "image": "another"}, Listener()
     assert any(change.replace for change in handler.diff(failed, new, row))
     assert api.asked == []
     assert not any(change.replace for change in handler.diff(succeeded, new, row))
@@ -98,6 +93,7 @@ REQUIRING = TrainingJob(name="own", script="train.py", requirements="needs.txt")
 OWN = TrainingJob(name="own", image="example.org/mine:1", command=("train", "--lr", "0.1"))
 BUILT = TrainingJob(name="own", build=Build(context="examples/own"))
 RESUMED, IN_5_MINUTES = replace(MNIST, checkpoint=Checkpoint()), Checkpoint(every="5m")
+NEWER = {"torch": "2.6"}
 ALONE = replace(RESUMED, workers=1)
 SCRIPT = TrainingJob(name="own", script="train.py")
 
@@ -133,12 +129,7 @@ TRAINERS, PACKAGES = "the trainer's image", "the image with the packages from ne
         # A file or an image is named by its source.
         (MNIST, {}, {"image": "trainer:2"}, f"{AGAIN}{TRAINERS} changed"),
         (MNIST, {}, {"image": UNKNOWN}, f"{AGAIN}{TRAINERS} is rebuilt"),
-        (
-            MNIST,
-            {"torch": "2"},
-            {"image": UNKNOWN},
-            f"{AGAIN}torch unset → 2; {TRAINERS} is rebuilt",
-        ),
+        (MNIST, NEWER, {"image": UNKNOWN}, f"{AGAIN}torch unset → 2.6; {TRAINERS} is rebuilt"),
         (BUILT, {}, {"image": "own:2"}, f"{AGAIN}the image built from examples/own changed"),
         (REQUIRING, {}, {"image": UNKNOWN}, f"{AGAIN}{PACKAGES} is rebuilt"),
         (SCRIPT, {}, {"content": "2"}, f"{AGAIN}script train.py changed"),

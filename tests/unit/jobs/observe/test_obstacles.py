@@ -28,7 +28,7 @@ from tests.unit.jobs_objects import (
 from tests.unit.not_none import not_none
 
 DECLARED = declared(timeout=600, start_timeout=60)
-NEVER = "it requests 8 nvidia.com/gpu, but no node has more than 4"
+CPU_NODE = {"metadata": {"name": "cpu"}, "status": {"allocatable": {"cpu": "2"}}}
 PENDING = {"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}
 STATUS = """
 nodeGroups:
@@ -61,7 +61,7 @@ def tracked() -> RunState:
 
 
 def test_what_never_fits_today_is_waited_for_while_a_node_is_being_made(tracked: RunState) -> None:
-    tracked.shortage = NEVER
+    tracked.shortage = "it requests 8 nvidia.com/gpu, but no node has more than 4"
     for events in ([], [NOT_MADE], [MADE | {"involvedObject": {"kind": "Pod", "uid": "other"}}]):
         see_events(tracked, events)
         assert tracked.status == "2 ranks: 2 waiting for a node"
@@ -78,8 +78,7 @@ def api() -> Iterator[FakeApi]:
     made = FakeApi()
     core = "/api/v1/namespaces"
     made.says("GET", f"{core}/slipway-jobs/events", {"items": [NOT_MADE]})
-    node = {"metadata": {"name": "cpu", "labels": {}}, "status": {"allocatable": {"cpu": "2"}}}
-    made.says("GET", "/api/v1/nodes", {"items": [node]})
+    made.says("GET", "/api/v1/nodes", {"items": [CPU_NODE]})
     status = {"metadata": {"name": "cluster-autoscaler-status"}, "data": {"status": STATUS}}
     made.says("GET", f"{core}/kube-system/configmaps", {"items": [status]})
     made.says("GET", f"{core}/kube-system/events", {"items": []})
@@ -127,8 +126,7 @@ def test_what_no_node_can_fit_ends_the_run(
     container = {"name": "pytorch", "resources": {"requests": {"cpu": "8"}, "limits": {}}}
     large["spec"] |= {"nodeSelector": {}, "containers": [container]}
     tracked.see_pods([large])
-    node = {"metadata": {"name": "cpu"}, "spec": {"providerID": cloud}}
-    api.says("GET", "/api/v1/nodes", {"items": [node | {"status": {"allocatable": {"cpu": "2"}}}]})
+    api.says("GET", "/api/v1/nodes", {"items": [CPU_NODE | {"spec": {"providerID": cloud}}]})
     looked(api, tracked)
     assert end_of(tracked, 1, DECLARED) is None, "the autoscaler may add a larger one"
     api.says("GET", "/api/v1/namespaces/kube-system/configmaps", {"items": []})
@@ -188,9 +186,8 @@ def test_the_row_of_a_suspended_run_shows_kueues_reason(
     workloads: list[dict[str, Any]] | None, reason: str
 ) -> None:
     """Without Kueue, or the right to read its Workloads, it shows the suspension alone."""
-    shown = job("Created")
-    shown["spec"]["runPolicy"] = {"suspend": True}
-    run = RunState(shown)
+    run = seen("Created")
+    run.job["spec"]["runPolicy"] = {"suspend": True}
     with served(FakeApi()) as api:
         if workloads is not None:
             api.says("GET", "/apis/kueue.x-k8s.io", GROUP)

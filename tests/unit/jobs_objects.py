@@ -3,7 +3,9 @@
 import json
 from typing import Any
 
+from clusters.cloud_reports import AZURE_LATE_ROLES
 from jobs.model.job import TrainingJob
+from jobs.observe.run_state import RunState
 
 JOB_UID = "job-uid"
 REFUSED_LOGIN = (
@@ -120,6 +122,21 @@ def runs(rank: int, **shown: Any) -> dict[str, Any]:
 
 def done(rank: int, **told: Any) -> dict[str, Any]:
     return pod(rank, state=ended(0, summary(rank, **told)), phase="Succeeded")
+
+
+def seen(of: str | dict[str, Any], *pods: dict[str, Any]) -> RunState:
+    """Return a run of a job, or of one with a condition, after its pods were seen in this order."""
+    run = RunState(job(of) if isinstance(of, str) else of, AZURE_LATE_ROLES)
+    for each in pods:
+        run.see_pods([each])
+    return run
+
+
+def beside(document: dict[str, Any], state: dict[str, Any] = RUNNING) -> dict[str, Any]:
+    """A pod with a container that a webhook has added."""
+    proxy = {"name": "proxy", "image": "proxy:1", "state": state, "restartCount": 0}
+    document["status"]["containerStatuses"].append(proxy)
+    return document
 
 
 def node(name: str, ready: str = "True") -> dict[str, Any]:

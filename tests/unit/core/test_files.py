@@ -20,21 +20,13 @@ def hold(file: Path, ready: threading.Event, end: threading.Event) -> None:
         end.wait(60)
 
 
-@pytest.fixture
-def holder(tmp_path: Path) -> tuple[Path, int]:
-    """A lock that another process holds, and its number."""
-    context = multiprocessing.get_context("fork")
+def test_who_waits_for_a_lock_reads_who_holds_it(tmp_path: Path) -> None:
+    context, file = multiprocessing.get_context("fork"), tmp_path / "lock"
     ready, end = context.Event(), context.Event()
-    file = tmp_path / "lock"
     process = context.Process(target=hold, args=(file, ready, end), daemon=True)
     process.start()
     assert ready.wait(30)
-    assert process.pid is not None
-    return file, process.pid
-
-
-def test_who_waits_for_a_lock_reads_who_holds_it(holder: tuple[Path, int]) -> None:
-    file, pid = holder
+    pid = process.pid
     waited: list[str] = []
     by = rf"process {pid} \(make up STACK=dev: push of a\) since \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d"
     with (
@@ -43,7 +35,7 @@ def test_who_waits_for_a_lock_reads_who_holds_it(holder: tuple[Path, int]) -> No
     ):
         pass
     assert len(waited) == 1
-    os.kill(pid, 9)
+    process.kill()
 
 
 def test_the_limit_is_each_holders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

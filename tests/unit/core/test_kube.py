@@ -34,26 +34,19 @@ def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield yaml.safe_dump(document)
 
 
-def test_connecting_leaves_no_file_and_opens_none_twice(
+def test_connecting_leaves_no_file_opens_none_twice_and_leaves_the_tls_context_as_it_is(
     kubeconfig: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Python crashes if certificates are loaded while another thread is in a handshake."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     clients = [kube.connect(kubeconfig) for _ in range(3)]
-    assert kube.ask(clients[0], _VERSION, limit=10.0) == {"major": "1"}
-    assert len({client.configuration.key_file for client in clients}) == 1
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_new_connection_leaves_the_tls_context_as_it_is(
-    kubeconfig: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Python crashes if certificates are loaded while another thread is in a handshake."""
-    client = kube.connect(kubeconfig)
     for load in ("load_cert_chain", "load_default_certs", "load_verify_locations"):
         monkeypatch.setattr(ssl.SSLContext, load, None, raising=False)
     # The server closes each connection after its response.
     for _ in range(2):
-        assert kube.ask(client, _VERSION, limit=10.0) == {"major": "1"}
+        assert kube.ask(clients[0], _VERSION, limit=10.0) == {"major": "1"}
+    assert len({client.configuration.key_file for client in clients}) == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_certificate_that_is_none_is_reported_before_any_request(kubeconfig: str) -> None:

@@ -14,20 +14,14 @@ from jobs.observe.log_ends import LogEnds
 from jobs.observe.run_state import RunState
 from jobs.records.archive import Run
 from jobs.result import End, FailureDetails, RunResult, explain
-from tests.unit.jobs_objects import clock, declared, ended, job, pod, runs, warning
+from tests.unit.jobs_objects import clock, declared, ended, pod, runs, seen, warning
 from tests.unit.not_none import not_none
 
-DECLARED, _LATER = declared(), clock(5, 1)
-
-
-def seen(*pods: dict[str, Any]) -> RunState:
-    run = RunState(job("Failed"))
-    run.see_pods(pods)
-    return run
+DECLARED, LATER = declared(), clock(5, 1)
 
 
 def failed(state: dict[str, Any]) -> RunState:
-    return seen(pod(1, state=state))
+    return seen("Failed", pod(1, state=state))
 
 
 @dataclass
@@ -47,16 +41,13 @@ class Printed(LogEnds):
 def told(
     run: RunState, end: End | None = None, of: TrainingJob = DECLARED, **logs: Sequence[str]
 ) -> FailureDetails:
-    end = End("Failed", str(run.failure)) if end is None else end
+    end = end or End("Failed", str(run.failure))
     events = [warning("Back-off restarting")]
     return outcome.details(end, Printed(run, Run(Path("/nowhere")), **logs), events, of)
 
 
-def story(
-    run: RunState, end: End | None = None, of: TrainingJob = DECLARED, **logs: Sequence[str]
-) -> str:
-    end = End("Failed", str(run.failure)) if end is None else end
-    details = told(run, end, of, **logs)
+def story(run: RunState, end: End | None = None, **more: Any) -> str:
+    details, end = told(run, end, **more), end or End("Failed", str(run.failure))
     return explain("mine", RunResult(state=end.state, reason=end.reason, failure=details))
 
 
@@ -87,17 +78,17 @@ def test_the_files_of_rank_0_are_kept_where_its_peer_broke() -> None:
     best = {"best.pt": {"url": "file:///best.pt", "sha256": "0" * 64, "bytes": 1}}
     own = {"own.log": {"url": "file:///own.log", "sha256": "1" * 64, "bytes": 2}}
     peer = pod(1, state=ended(1, {"rank": 1, "error": "ValueError: bad", "artifacts": own}))
-    lost = ended(1, {"error": "Connection closed", "artifacts": best}, finished=_LATER)
+    lost = ended(1, {"error": "Connection closed", "artifacts": best}, finished=LATER)
     for first in (pod(0, state=lost), runs(0, last=lost, restarts=1)):
-        run = seen(first, peer)
-        found = not_none(outcome.result(End("Failed", "it"), run, _LATER, told(run)).failure)
+        run = seen("Failed", first, peer)
+        found = not_none(outcome.result(End("Failed", "it"), run, LATER, told(run)).failure)
         assert (found.rank, found.artifacts) == (1, {**best, **own})
 
 
 NOPE = 'exec: "nope": executable file not found'
-TAKEN = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": clock(59)}
-TAKEN["reason"] = "EvictionByEvictionAPI"
-KILLED, LOST = ended(137, reason="OOMKilled"), seen(pod(1, state=ended(143), conditions=[TAKEN]))
+TAKEN = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+KILLED = ended(137, reason="OOMKilled")
+LOST = seen("Failed", pod(1, state=ended(143), conditions=[TAKEN]))
 OWN, LARGER = Master(memory="4Gi"), Limits(memory="4Gi")
 
 
@@ -105,12 +96,21 @@ OWN, LARGER = Master(memory="4Gi"), Limits(memory="4Gi")
     ("run", "of", "words"),
     [
         (failed(KILLED), {}, ["memory limit: 1Gi", "raise the job's `memory`"]),
-        (seen(pod(1, init=KILLED)), {}, ["raise the job's `memory`"]),
+        (seen("Failed", pod(1, init=KILLED)), {}, ["raise the job's `memory`"]),
         (failed(KILLED), {"limits": LARGER}, ["raise the job's `limits.memory`"]),
         (failed(KILLED), {"master": OWN}, ["raise the job's `memory`"]),
-        (seen(pod(0, state=KILLED)), {"master": OWN}, ["raise the job's `master.memory`"]),
-        (seen(pod(0, state=KILLED)), {"master": Master(limits=LARGER)}, ["`master.limits.memory`"]),
+        (
+            seen("Failed", pod(0, state=KILLED)),
+            {"master": OWN},
+            ["raise the job's `master.memory`"],
+        ),
+        (
+            seen("Failed", pod(0, state=KILLED)),
+            {"master": Master(limits=LARGER)},
+            ["`master.limits.memory`"],
+        ),
         (failed(ended(128, NOPE, reason="StartError")), {}, [NOPE, "`command`"]),
+        (failed(ended(135, "training\n")), {}, ["`sharedMemory`"]),
         (LOST, {}, ["was evicted", "`retries: 2`"]),
         (LOST, {"retries": 3}, ["raise the job's `retries`"]),
         (LOST, {"retries": 3, "retry_on": ("ownFailure",)}, ["add `lostNode` to its `retryOn`"]),
@@ -133,7 +133,7 @@ def test_a_replica_that_was_started_again_shows_both_its_logs() -> None:
 
 
 def test_a_failed_init_container_is_named_with_its_error_and_log() -> None:
-    run = seen(pod(1, init=ended(1, {"error": "input model: it is gone"})))
+    run = seen("Failed", pod(1, init=ended(1, {"error": "input model: it is gone"})))
     text = story(run, log=["its last line"])
     assert told(run).pod == "mine-worker-0"
     assert "its error: input model: it is gone" in text
@@ -141,7 +141,7 @@ def test_a_failed_init_container_is_named_with_its_error_and_log() -> None:
 
 
 def test_without_a_failed_rank_or_details_there_is_still_a_story() -> None:
-    text = story(seen(), End("TimedOut", "not done after 5 s", "raise it"), log=["waiting"])
+    text = story(seen("Failed"), End("TimedOut", "not done after 5 s", "raise it"), log=["waiting"])
     assert "job mine ended TimedOut: not done after 5 s" in text
     assert "the end of rank 0's log:" in text
     assert "raise it" in text
@@ -215,7 +215,3 @@ _BUS = f"{_KILLED}Bus error. It is possible that dataloader's workers are out of
 def test_what_to_do_fits_the_error(log: str, words: str) -> None:
     """The exception comes before what caused it, and other lines count for nothing beside it."""
     assert words in str(told(failed(ended(1, f"{_TRACE}\n{log}"))).advice)
-
-
-def test_a_bus_error_without_a_word_is_about_shared_memory() -> None:
-    assert "`sharedMemory`" in str(told(failed(ended(135, "training\n"))).advice)

@@ -18,7 +18,7 @@ from jobs.observe.verdict import end_of, is_stuck
 from jobs.plan import TrainingCost
 from jobs.records.archive import Run
 from tests.unit.fake_api import FakeApi, served
-from tests.unit.jobs_objects import RUNNING, clock, declared, done, ended, job, pod
+from tests.unit.jobs_objects import RUNNING, clock, declared, done, ended, job, pod, seen
 from tests.unit.not_none import not_none
 
 DECLARED = declared(gpus=1, min_gpu_utilization=20)
@@ -49,9 +49,7 @@ def gpu_pod(rank: int, gpus: int = 1, node: str = "", **told: Any) -> dict[str, 
 @pytest.fixture
 def run() -> RunState:
     """Two ranks with a GPU each."""
-    made = RunState(job("Running"))
-    made.see_pods([gpu_pod(0), gpu_pod(1)])
-    return made
+    return seen("Running", gpu_pod(0), gpu_pod(1))
 
 
 def measured(run: RunState, start: float, end: float, master: float, worker: float) -> None:
@@ -91,8 +89,7 @@ def test_one_idle_gpu_ends_the_run_with_rank_pod_and_waste(run: RunState) -> Non
     ],
 )
 def test_money_is_the_idle_share_of_the_nodes(pods: list[dict[str, Any]], money: str) -> None:
-    run = RunState(job("Running"))
-    run.see_pods(pods)
+    run = seen("Running", *pods)
     measured(run, 0, IDLE_SECONDS, master=0, worker=0)
     cost = TrainingCost(fewest=1, nodes=2, hourly=2, currency="EUR")
     assert not_none(end_of(run, 0, DECLARED, cost)).reason.endswith(
@@ -138,7 +135,6 @@ def test_what_has_ended_by_itself_was_not_idle(run: RunState) -> None:
     assert not_none(end_of(run, 0, DECLARED)).state == "Succeeded"
 
 
-NO_POD = "exporter has no running pod on node node-0"
 METRICS_OF = "/api/v1/namespaces/gpu-operator/pods/exporter/proxy/metrics"
 
 
@@ -162,9 +158,7 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeApi]:
 @pytest.fixture
 def alone() -> RunState:
     """A single rank with a GPU."""
-    made = RunState(job("Running", workers=0))
-    made.see_pods([gpu_pod(0)])
-    return made
+    return seen(job("Running", workers=0), gpu_pod(0))
 
 
 def meter(api: FakeApi, run: RunState) -> tuple[GpuMeter, list[str]]:
@@ -203,7 +197,12 @@ def test_it_is_read_by_the_api_servers_proxy_from_the_exporters_on_the_runs_node
 @pytest.mark.parametrize(
     ("path", "document", "status", "words"),
     [
-        ("/api/v1/pods", {"items": [exporter(phase="Pending")]}, 200, NO_POD),
+        (
+            "/api/v1/pods",
+            {"items": [exporter(phase="Pending")]},
+            200,
+            "no running pod on node node-0",
+        ),
         ("/api/v1/pods", {"message": "pods is forbidden"}, 403, "exporter: pods is forbidden"),
         (METRICS_OF, {"message": "pods/proxy is forbidden"}, 403, "(pods/proxy is forbidden)"),
         (METRICS_OF, "# nothing", 200, "no DCGM_FI_DEV_GPU_UTIL for pod mine-master-0"),
@@ -262,8 +261,6 @@ def test_an_exporter_that_hangs_holds_nothing_up(api: FakeApi, alone: RunState) 
 
 
 def test_ranks_that_wait_for_others_to_start_are_not_measured(api: FakeApi) -> None:
-    waiting = RunState(job("Running"))
-    waiting.see_pods([gpu_pod(0), pod(1)])
-    meter(api, waiting)[0].look()
+    meter(api, seen("Running", gpu_pod(0), pod(1)))[0].look()
     time.sleep(0.05)
     assert api.asked == []

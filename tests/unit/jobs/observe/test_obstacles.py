@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from clusters.cloud_reports import AZURE_LATE_ROLES
 from core import kube
 from jobs.api.client import JobApi
 from jobs.observe.obstacles import Obstacles, may_fit_quota, never_fits, see_events
@@ -22,13 +21,14 @@ from tests.unit.jobs_objects import (
     job,
     pod,
     runs,
+    seen,
     waiting,
     warning,
 )
 from tests.unit.not_none import not_none
 
 DECLARED = declared(timeout=600, start_timeout=60)
-NEVER = "it requests 8 nvidia.com/gpu, but no node has more than 4"
+CPU_NODE = {"metadata": {"name": "cpu"}, "status": {"allocatable": {"cpu": "2"}}}
 PENDING = {"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}
 STATUS = """
 nodeGroups:
@@ -57,13 +57,11 @@ NOT_MADE = about(
 @pytest.fixture
 def tracked() -> RunState:
     """A job of two ranks, neither of which has a node."""
-    made = RunState(job("Created"), AZURE_LATE_ROLES)
-    made.see_pods([homeless(0), homeless(1)])
-    return made
+    return seen("Created", homeless(0), homeless(1))
 
 
 def test_what_never_fits_today_is_waited_for_while_a_node_is_being_made(tracked: RunState) -> None:
-    tracked.shortage = NEVER
+    tracked.shortage = "it requests 8 nvidia.com/gpu, but no node has more than 4"
     for events in ([], [NOT_MADE], [MADE | {"involvedObject": {"kind": "Pod", "uid": "other"}}]):
         see_events(tracked, events)
         assert tracked.status == "2 ranks: 2 waiting for a node"
@@ -80,8 +78,7 @@ def api() -> Iterator[FakeApi]:
     made = FakeApi()
     core = "/api/v1/namespaces"
     made.says("GET", f"{core}/slipway-jobs/events", {"items": [NOT_MADE]})
-    node = {"metadata": {"name": "cpu", "labels": {}}, "status": {"allocatable": {"cpu": "2"}}}
-    made.says("GET", "/api/v1/nodes", {"items": [node]})
+    made.says("GET", "/api/v1/nodes", {"items": [CPU_NODE]})
     status = {"metadata": {"name": "cluster-autoscaler-status"}, "data": {"status": STATUS}}
     made.says("GET", f"{core}/kube-system/configmaps", {"items": [status]})
     made.says("GET", f"{core}/kube-system/events", {"items": []})
@@ -129,8 +126,7 @@ def test_what_no_node_can_fit_ends_the_run(
     container = {"name": "pytorch", "resources": {"requests": {"cpu": "8"}, "limits": {}}}
     large["spec"] |= {"nodeSelector": {}, "containers": [container]}
     tracked.see_pods([large])
-    node = {"metadata": {"name": "cpu"}, "spec": {"providerID": cloud}}
-    api.says("GET", "/api/v1/nodes", {"items": [node | {"status": {"allocatable": {"cpu": "2"}}}]})
+    api.says("GET", "/api/v1/nodes", {"items": [CPU_NODE | {"spec": {"providerID": cloud}}]})
     looked(api, tracked)
     assert end_of(tracked, 1, DECLARED) is None, "the autoscaler may add a larger one"
     api.says("GET", "/api/v1/namespaces/kube-system/configmaps", {"items": []})
@@ -190,9 +186,8 @@ def test_the_row_of_a_suspended_run_shows_kueues_reason(
     workloads: list[dict[str, Any]] | None, reason: str
 ) -> None:
     """Without Kueue, or the right to read its Workloads, it shows the suspension alone."""
-    shown = job("Created")
-    shown["spec"]["runPolicy"] = {"suspend": True}
-    run = RunState(shown)
+    run = seen("Created")
+    run.job["spec"]["runPolicy"] = {"suspend": True}
     with served(FakeApi()) as api:
         if workloads is not None:
             api.says("GET", "/apis/kueue.x-k8s.io", GROUP)
@@ -215,9 +210,8 @@ def left_behind(rank: int, address: str = "10.1.0.7") -> dict[str, Any]:
 def test_workers_whose_master_has_ended_before_they_found_it_are_led_on_once(api: FakeApi) -> None:
     """Its name leads each to itself: that is all that the operator's init container asks for."""
     api.says("POST", SLICES, {})
-    run = RunState(job("Succeeded", workers=3))
+    run = seen(job("Succeeded", workers=3), runs(0), left_behind(1))
     watched = obstacles(api, run, pytest.fail)
-    run.see_pods([runs(0), left_behind(1)])
     watched.look()
     assert SLICES not in {path for _, path, _ in api.asked}, "it may still find its Master"
     run.see_pods([done(0), left_behind(1), left_behind(2, "fd00::7"), runs(3)])
@@ -235,8 +229,7 @@ def test_workers_whose_master_has_ended_before_they_found_it_are_led_on_once(api
 def test_a_missing_permission_is_reported(api: FakeApi) -> None:
     message = "endpointslices is forbidden"
     api.says("POST", SLICES, {"kind": "Status", "message": message}, status=403)
-    run = RunState(job("Succeeded"))
-    run.see_pods([done(0), left_behind(1)])
+    run = seen("Succeeded", done(0), left_behind(1))
     (told,) = (each for each in looked(api, run) if message in each)
     assert "rank 1 (mine-worker-0) is waiting for rank 0, which has finished" in told
     assert "docs/existing-cluster.md" in told
@@ -249,15 +242,12 @@ def having(cpu: str = "2", memory: str = "8Gi", **labels: str) -> dict[str, Any]
     }
 
 
-def asking(cpu: str, memory: str = "1Gi", **spec: Any) -> dict[str, Any]:
-    resources = {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": memory}}
-    return {"spec": {"containers": [{"resources": resources}], **spec}}
+def asking(cpu: str, memory: str = "1Gi", containers: int = 1, **more: Any) -> dict[str, Any]:
+    resources = {"requests": {"cpu": cpu, "memory": memory, **more.pop("requests", {})}}
+    return {"spec": {"containers": [{"resources": resources}] * containers, **more}}
 
 
-TWO = asking("1500m")
-TWO["spec"]["containers"] *= 2
-WITH_GPU = asking("1")
-WITH_GPU["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] = "1"
+WITH_GPU = asking("1", requests={"nvidia.com/gpu": "1"})
 NO_GPU = having() | {"status": {"allocatable": {"cpu": "2", "nvidia.com/gpu": "0"}}}
 SELECTING = asking("1", nodeSelector={"pool": "gpu"})
 INIT = asking("1", initContainers=asking("8")["spec"]["containers"])
@@ -269,7 +259,7 @@ INIT = asking("1", initContainers=asking("8")["spec"]["containers"])
         (asking("64"), [having(), having("4")], "64 cores, 1 GiB memory, but no * than 4 cores *"),
         (asking("4"), [having(), having("4")], None),
         # Containers that run beside each other are added up, one that runs before is not.
-        (TWO, [having()], "3 cores, 2 GiB memory, *"),
+        (asking("1500m", containers=2), [having()], "3 cores, 2 GiB memory, *"),
         (INIT, [having()], "8 cores, *"),
         # Only nodes with the labels that it wants count; a label can be put on a node.
         (SELECTING, [having(), having("500m", pool="gpu")], "1 cores, *"),

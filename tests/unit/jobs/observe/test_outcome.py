@@ -1,20 +1,18 @@
 """A run's result comes from its ranks' termination messages, whatever these hold."""
 
+import math
 from typing import Any
 
 import pytest
 
 from jobs.observe.exits import Exit, remarks
 from jobs.observe.outcome import result
-from jobs.observe.run_state import RunState
 from jobs.result import End, RunResult
-from tests.unit.jobs_objects import clock, done, ended, job, pod, runs, summary
+from tests.unit.jobs_objects import clock, done, ended, job, pod, runs, seen, summary
 
 
 def of(*pods: dict[str, Any], **shape: Any) -> dict[str, Any]:
-    run = RunState(job("Succeeded", **shape))
-    for each in pods:
-        run.see_pods([each])
+    run = seen(job("Succeeded", **shape), *pods)
     return result(End("Succeeded", ""), run, seen_at="2026-01-01T01:00:00Z").as_map()
 
 
@@ -23,12 +21,14 @@ def alone(told: object) -> dict[str, Any]:
     return of(pod(0, state=ended(0, told)), workers=0)
 
 
-def test_what_rank_0_says_of_all_ranks_is_the_runs_accuracy() -> None:
+def test_a_result_has_rank_0s_figures_all_ranks_samples_and_the_jobs_times() -> None:
     found = of(done(0), done(1, accuracy=0.1, epoch_accuracies=[0.1]))
     assert found["accuracy"] == 0.97
     assert found["epoch_accuracies"] == [0.9, 0.97]
     assert (found["backend"], found["dataset"], found["world_size"]) == ("gloo", "mnist", 2)
     assert found["training_seconds"] == 33.25
+    assert (found["started"], found["completed"]) == (clock(1), clock(1, 1))
+    assert (found["duration_seconds"], found["samples_seen"]) == (60, 60_000)
     other = of(pod(0, state=ended(0)), pod(1, state=ended(0, {"accuracy": 0.1})))
     assert "accuracy" not in other
 
@@ -55,19 +55,15 @@ def test_each_figure_has_its_history_and_what_is_no_figure_is_left_out() -> None
 
 def test_what_a_message_lacks_comes_from_the_log_of_its_replica() -> None:
     cut = {"accuracy": 0.97, "epoch_metrics": {"a": [2]}, "cut": ["epoch_metrics"]}
-    run = RunState(job("Succeeded", workers=0))
-    run.see_pods([pod(0, state=ended(0, cut))])
-    whole = {"epoch_metrics": {"a": [1, 2]}, "accuracy": 0.97}
-    for read, history in (({0: whole}, [1, 2]), ({0: {}}, [2])):
-        found = result(End("Succeeded", ""), run, clock(0), full_message=read.__getitem__)
-        assert (found.accuracy, found.epoch_metrics) == (0.97, {"a": history})
+    run = seen(job("Succeeded", workers=0), pod(0, state=ended(0, cut)))
 
+    def found(**logged: Any) -> RunResult:
+        return result(End("Succeeded", ""), run, clock(0), full_message={0: logged}.__getitem__)
 
-def test_samples_are_summed_over_the_ranks_and_times_are_the_jobs_own() -> None:
-    found = of(done(0, samples=15_001), done(1, samples=14_999))
-    assert found["samples_seen"] == 30_000
-    assert (found["started"], found["completed"]) == (clock(1), clock(1, 1))
-    assert found["duration_seconds"] == 60
+    assert found(epoch_metrics={"a": [1, 2]}).epoch_metrics == {"a": [1, 2]}
+    assert (found().accuracy, found().epoch_metrics) == (0.97, {"a": [2]})
+    odd = found(accuracy=math.nan)
+    assert (odd.accuracy, odd.left_out) == (None, {"accuracy": "NaN"}), "no gate lets it pass"
 
 
 @pytest.mark.parametrize("last", [ended(0), ended(1, summary(1))], ids=["silent", "failed"])
@@ -148,8 +144,7 @@ def test_the_tracked_run_is_named_by_any_replica_also_when_the_run_failed() -> N
 
 def trained(*notes: object, **shape: Any) -> dict[str, Any]:
     """Return the result of ranks that report these worlds that they trained in."""
-    states = [ended(0, {"rank": rank, "trained": each}) for rank, each in enumerate(notes)]
-    return of(*(pod(rank, state=state) for rank, state in enumerate(states)), **shape)
+    return of(*(done(rank, trained=each) for rank, each in enumerate(notes)), **shape)
 
 
 def test_ranks_that_trained_apart_are_in_the_result_of_a_job_of_a_fixed_size() -> None:
@@ -160,11 +155,8 @@ def test_ranks_that_trained_apart_are_in_the_result_of_a_job_of_a_fixed_size() -
     assert "apart" not in trained(apart[0], workers=0)
     launched = trained([[0, 2, 0], [1, 2, 0]], workers=0)
     assert launched["world_size"] == 2, "those that its own launcher started are counted"
-
-
-@pytest.mark.parametrize("odd", ["yes", [1, 2], [["a", "b"]], [[0, None]]])
-def test_invalid_training_reports_are_ignored(odd: object) -> None:
-    assert "apart" not in trained(odd, odd)
+    for odd in ("yes", [1, 2], [["a", "b"]], [[0, None]]):
+        assert "apart" not in trained(odd, odd)
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,13 @@ def logged(seconds: float, metrics: Any, **when: Any) -> str:
     return json.dumps({"event": "metrics", "time": at(seconds), "metrics": metrics, **when})
 
 
+def events_with(value: Any) -> list[str]:
+    return [started(value), step(value, 1, epoch=value, steps=value), epoch(value)]
+
+
+PARTS = [
+    logged(1, each, epoch=0) for each in ({"loss": 2}, {"loss": 1}, {"accuracy": 0.5}, {"f1": 1})
+]
 METRICS = {"f1": 0.5, "accuracy": 0.9, "loss": 0.4, "lr": 0.01, "a": 1, "b": 2}
 RESUMED = json.dumps({"event": "resumed", "rank": 0, "step": 500})
 BAR = "Validation: 100%|█████| 2/2 [00:00<00:00, 25.03it/s]\x1b[A"
@@ -78,33 +85,22 @@ LATER = [started(10), step(0, 10, epoch=9, steps=10), step(5, 15, epoch=9, steps
         ([logged(1, {"perplexity": 12.4}, step=3)], "last line: perplexity 12.4"),
         ([RESUMED], "resumed from step 500"),
         ([RESUMED, epoch(3, 20, loss=0.25)], "epoch 3, loss 0.2500, resumed from step 500"),
+        # Numbers of one epoch that are reported one after another are shown together.
+        (PARTS, "epoch 0, loss 1.0000, accuracy 0.5000, f1 1"),
+        ([*PARTS, logged(2, {"loss": 0.5}, epoch=1)], "epoch 1, loss 0.5000"),
+        ([*PARTS, logged(2, {"accuracy": 0.75}, epoch=1), *PARTS], "epoch 1, accuracy 0.7500"),
+        # A log that is read again from its beginning changes nothing.
+        ([*BEGUN, ENDED, epoch(2, 30, loss=0.2), *BEGUN, ENDED], "epoch 2/2, loss 0.2000"),
+        # Events of a custom program may have any value.
+        *(([logged(1, odd, epoch=1)], "epoch 1") for odd in (None, [1], {"a": "b"})),
+        *(
+            (["it begins", *events_with(odd)], "last line: it begins")
+            for odd in (None, "1", 1.5, -1, True)
+        ),
     ],
 )
 def test_a_row_shows_how_far_a_run_is(lines: list[str], shown: str) -> None:
     assert told(*lines) == shown
-
-
-def test_a_log_that_is_read_again_from_its_beginning_changes_nothing() -> None:
-    lines = [started(2), step(0, 10, steps=10), epoch(1, 20, loss=9), epoch(2, 30, loss=0.25)]
-    assert told(*lines, *lines) == told(*lines) == "epoch 2/2, loss 0.2500"
-
-
-@pytest.mark.parametrize("metrics", [None, [1], {"a": "b"}])
-def test_numbers_that_are_none_are_not_shown(metrics: Any) -> None:
-    assert told(logged(1, metrics, epoch=1)) == "epoch 1"
-
-
-@pytest.mark.parametrize("number", [None, "1", 1.5, -1, True])
-def test_events_of_a_custom_program_may_have_any_value(number: Any) -> None:
-    progress = Progress(1)
-    for line in ("", "[]", '{"epoch": 1}', started(number)):
-        progress.see(line)
-    has_stepped = progress.has_stepped
-    for line in (step(number, 1, epoch=number, steps=number), epoch(number)):
-        progress.see(line)
-    assert (has_stepped, progress.has_stepped) == (False, True)
-    assert progress.epochs_done == 0
-    assert str(progress) == 'last line: {"epoch": 1}'
 
 
 @pytest.mark.parametrize(
@@ -135,18 +131,10 @@ def test_news_is_shown_at_once_figures_every_15_seconds(monkeypatch: pytest.Monk
     assert found == ["epoch 3 at 27%", "epoch 3 at 52%", "epoch 3 at 77%"]
 
 
-def test_numbers_of_one_epoch_that_are_reported_one_after_another_are_shown_together() -> None:
-    reported = {"loss": 2.0}, {"loss": 1.0}, {"accuracy": 0.5}, {"f1": 1}
-    lines = [logged(1, each, epoch=0) for each in reported]
-    assert told(*lines) == "epoch 0, loss 1.0000, accuracy 0.5000, f1 1"
-    assert told(*lines, logged(2, {"loss": 0.5}, epoch=1)) == "epoch 1, loss 0.5000"
-    accuracy = logged(2, {"accuracy": 0.75}, epoch=1)
-    assert told(*lines, accuracy, *lines) == "epoch 1, accuracy 0.7500"
-
-
-def pace(rank: int, data: float, compute: float, backward: float) -> str:
-    parts = {"data": data, "compute": compute, "backward": backward}
-    return json.dumps({"event": "pace", "rank": rank, "steps": 50, "seconds_in": parts})
+def pace(rank: int, data: float, compute: float, backward: float, rest: float = 0.0) -> str:
+    parts = {"data": data, "compute": compute, "backward": backward, "rest": rest}
+    seconds_in = {name: each for name, each in parts.items() if each}
+    return json.dumps({"event": "pace", "rank": rank, "steps": 50, "seconds_in": seconds_in})
 
 
 def paces_of(*lines: str, ranks: int = 3) -> Paces:
@@ -159,30 +147,19 @@ def paces_of(*lines: str, ranks: int = 3) -> Paces:
 FAST, SLOW = [pace(rank, 0.01, 0.09, 0.3) for rank in (0, 2)], pace(1, 0.2, 0.1, 0.1)
 
 
-@pytest.mark.parametrize("lines", [[*FAST, SLOW], [SLOW, *FAST]], ids=["last", "first"])
-def test_the_rank_that_the_others_wait_for_is_named_with_where_its_time_goes(
-    lines: list[str],
-) -> None:
+@pytest.mark.parametrize(
+    ("lines", "ranks"),
+    [
+        ([*FAST, SLOW], 3),
+        ([SLOW, *FAST], 3),
+        ([pace(rank, data, 0, 0, 0.3 - data) for rank, data in enumerate((0.01, 0.2, 0.01))], 3),
+        ([pace(0, 0.0, 0.1, 0.1), pace(1, 0.0, 0.16, 0.04)], 2),
+    ],
+    ids=["reports last", "reports first", "takes long for batches, on GPUs", "is one of two"],
+)
+def test_the_rank_that_the_others_wait_for_is_named(lines: list[str], ranks: int) -> None:
     """Each rank is judged once all of them have reported."""
-    paces = paces_of(*lines)
-    assert str(paces) == "; slower than the others: rank 1"
-    assert paces.slow == {
-        1: "3.0 times slower than the others, which wait 0.2 s in each step: "
-        "data 0.2 s, compute 0.1 s, backward 0.1 s"
-    }
-
-
-def test_of_gpus_the_time_for_batches_counts() -> None:
-    events = [
-        {"event": "pace", "rank": rank, "seconds_in": {"data": data, "rest": 0.3 - data}}
-        for rank, data in ((0, 0.01), (1, 0.2), (2, 0.01))
-    ]
-    assert paces_of(*map(json.dumps, events)).now == {1}
-
-
-def test_two_ranks_are_compared_with_each_other() -> None:
-    paces = paces_of(pace(0, 0.0, 0.1, 0.1), pace(1, 0.0, 0.16, 0.04), ranks=2)
-    assert paces.now == {1}
+    assert str(paces_of(*lines, ranks=ranks)) == "; slower than the others: rank 1"
 
 
 @pytest.mark.parametrize(
@@ -203,8 +180,12 @@ def test_what_is_no_straggler_is_not_named(lines: list[str]) -> None:
 
 
 def test_a_rank_that_keeps_up_again_leaves_the_row_and_stays_in_the_result() -> None:
+    """With where its time goes."""
     paces = paces_of(*FAST, SLOW)
-    before = dict(paces.slow)
+    before = {
+        1: "3.0 times slower than the others, which wait 0.2 s in each step: "
+        "data 0.2 s, compute 0.1 s, backward 0.1 s"
+    }
     paces.see(pace(1, 0.0, 0.1, 0.3))
     assert (str(paces), paces.slow) == ("", before)
     paces.see(pace(1, 0.4, 0.1, 0.1))

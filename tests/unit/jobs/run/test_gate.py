@@ -1,23 +1,15 @@
 """A gate passes a run or says by how much it missed a limit."""
 
-import json
-import math
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from core.handler import UNKNOWN
-from jobs.observe.log_ends import LogEnds
-from jobs.observe.outcome import result
-from jobs.observe.run_state import RunState
-from jobs.records.archive import Run
-from jobs.result import End, RunResult
+from jobs.result import RunResult
 from jobs.run.gate import GateHandler
 from tests.unit.archived_run import line, made
 from tests.unit.jobs.run.test_lifecycle import Quiet
-from tests.unit.jobs_objects import ended, job, pod
 
 RESULT: Mapping[str, Any] = {
     "state": "Succeeded",
@@ -29,8 +21,11 @@ RESULT: Mapping[str, Any] = {
 }
 
 
-def judge(result: Mapping[str, Any] = RESULT, **limits: Any) -> None:
-    GateHandler().create({"job": "mine", "result": result, **limits}, Quiet())
+def judge(result: Mapping[str, Any] = RESULT, **limits: Any) -> list[str]:
+    """Let a gate judge a result, and return its warnings."""
+    row = Quiet()
+    GateHandler().create({"job": "mine", "result": result, **limits}, row)
+    return row.said
 
 
 def refusal(result: Mapping[str, Any] = RESULT, **limits: Any) -> str:
@@ -44,7 +39,7 @@ def require(figure: str, **bounds: float) -> dict[str, Any]:
 
 
 def test_a_gate_without_limits_lets_a_success_pass_and_raises_the_reason_of_a_failure() -> None:
-    judge()
+    assert judge() == []
     lost = [{"number": 1, "reason": "pod a was evicted"}, {"number": 2, "reason": "node b is gone"}]
     said = refusal({"state": "Failed", "reason": "rank 1 exited with code 3", "attempts": lost})
     assert said.startswith("job mine ended Failed: rank 1 exited with code 3")
@@ -55,18 +50,15 @@ def test_a_gate_without_limits_lets_a_success_pass_and_raises_the_reason_of_a_fa
 
 def test_every_new_result_or_limit_is_checked_again() -> None:
     state = {"job": "mine", "result": RESULT, "minAccuracy": 1}
-    for path, changes in (
-        ("result", {"result": {**RESULT, "accuracy": 0.5}}),
-        ("result", {"result": UNKNOWN}),
-        ("minAccuracy", {"minAccuracy": 2}),
-        ("maxDuration", {"maxDuration": 2}),
-    ):
-        found = GateHandler().diff(state, {**state, **changes}, Quiet())
-        assert [(each.path, each.replace) for each in found] == [(path, True)]
-    for missing in ("result", "minAccuracy"):
-        now = {key: value for key, value in state.items() if key != missing}
+    news: dict[str, list[Any]] = {
+        "result": [{**RESULT, "accuracy": 0.5}, UNKNOWN, None],
+        "minAccuracy": [2, None],
+        "maxDuration": [2],
+    }
+    for path, value in ((path, value) for path, values in news.items() for value in values):
+        now = {key: each for key, each in {**state, path: value}.items() if each is not None}
         [change] = GateHandler().diff(state, now, Quiet())
-        assert (change.path, change.replace) == (missing, True)
+        assert (change.path, change.replace) == (path, True)
     assert GateHandler().diff(state, dict(state), Quiet()) == []
 
 
@@ -79,18 +71,6 @@ def test_an_accuracy_is_judged_by_the_data_set_that_the_run_was_trained_on() -> 
         ("mnist", "its result is for mnist"),
     ):
         assert words in refusal({**result, "dataset": other}, minAccuracy=minimum)
-
-
-_DRILL = {"rank": 1, "step": 100, "within": 20}
-
-
-def test_a_drill_passes_only_if_the_job_recovered_in_time() -> None:
-    passed = {**RESULT, "drill": {"rank": 1, "step": 100, "seconds": 19.6, "repeated_steps": 0}}
-    judge(passed, drill=_DRILL)
-    assert str(RunResult.from_map(passed)).endswith(", drill: recovered in 20 s")
-    failed = {"state": "Failed", "reason": "killed", "drill": {"rank": 1, "step": 100}}
-    said = "its drill killed rank 1 at step 100, and no rank reported a later step"
-    assert said in refusal(failed, drill=_DRILL)
 
 
 @pytest.mark.parametrize(
@@ -106,9 +86,18 @@ def test_a_drill_passes_only_if_the_job_recovered_in_time() -> None:
         (None, "did not take place"),
     ],
 )
-def test_a_drill_fails_with_its_reason(seen: dict[str, Any] | None, said: str) -> None:
-    result = RESULT if seen is None else {**RESULT, "drill": {"rank": 1, **seen}}
-    assert said in refusal(result, drill=_DRILL)
+def test_a_drill_passes_only_if_the_job_recovered_in_time_and_fails_with_its_reason(
+    seen: dict[str, Any] | None, said: str
+) -> None:
+    drill = {"rank": 1, "step": 100, "within": 20}
+    passed = {**RESULT, "drill": {"rank": 1, "step": 100, "seconds": 19.6, "repeated_steps": 0}}
+    judge(passed, drill=drill)
+    assert str(RunResult.from_map(passed)).endswith(", drill: recovered in 20 s")
+    missed = RESULT if seen is None else {**RESULT, "drill": {"rank": 1, **seen}}
+    assert said in refusal(missed, drill=drill)
+    failed = {"state": "Failed", "reason": "killed", "drill": {"rank": 1, "step": 100}}
+    said = "its drill killed rank 1 at step 100, and no rank reported a later step"
+    assert said in refusal(failed, drill=drill)
 
 
 _APART = {"ranks": 4, "worlds": 4, "largest": 1, "met": False}
@@ -128,7 +117,7 @@ def test_ranks_that_trained_apart_miss_any_limit(apart: dict[str, Any], seen: st
         said = refusal(result, **limit)
         assert seen in said
         assert "`distributed: false`" in said
-        judge(result, **limit, distributed=False)
+        assert judge(result, **limit, distributed=False) == []
     assert "did not meet 2 limits" in refusal(result, minAccuracy=0.99)
 
 
@@ -136,12 +125,9 @@ def test_ranks_that_trained_apart_miss_any_limit(apart: dict[str, Any], seen: st
     ("apart", "limits"), [({}, {}), ({"met": True}, {"minAccuracy": 0.9})], ids=["no gate", "met"]
 )
 def test_ranks_apart_are_at_least_a_warning(apart: dict[str, Any], limits: dict[str, Any]) -> None:
-    inputs = {"job": "mine", "result": {**RESULT, "apart": {**_APART, **apart}}, **limits}
-    row = Quiet()
-    GateHandler().create({**inputs, "distributed": False}, row)
-    assert row.said == []
-    GateHandler().create(inputs, row)
-    [warning] = row.said
+    result = {**RESULT, "apart": {**_APART, **apart}}
+    assert judge(result, **limits, distributed=False) == []
+    [warning] = judge(result, **limits)
     assert "job mine lacks joint training of all ranks: 4 ranks" in warning
 
 
@@ -186,20 +172,6 @@ def test_a_figure_that_is_not_finite_misses_each_of_its_limits(value: float) -> 
     assert said.count("which is not finite and so can't meet its `") == 6
     kept = RunResult.from_map({**RESULT, **figures}).as_map()
     assert refusal(kept, **limits) == said, "a state has no such number"
-
-
-def test_a_message_over_4_kb_brings_no_nan_past_a_gate(tmp_path: Path) -> None:
-    """The log's `summary` event has it, as Python writes it."""
-    odd = {"accuracy": math.nan, "metrics": {"val_loss": math.nan}}
-    run = RunState(job("Succeeded", workers=0))
-    run.see_pods([pod(0, state=ended(0, {"cut": ["metrics"]}))])
-    logs = LogEnds(run, Run(tmp_path))
-    written = json.dumps({"event": "summary", "rank": 0, "summary": odd})
-    (tmp_path / "0-0-0.log").write_text(f"2026-01-01T00:00:09.000000000Z {written}\n")
-    found = result(End("Succeeded", ""), run, "2026-01-01T01:00:00Z", full_message=logs.summary)
-    assert found.left_out == {"accuracy": "NaN", "metrics.val_loss": "NaN"}
-    bounds = {"minAccuracy": 0.9, "require": {"val_loss": {"min": 0.1, "max": 0.5}}}
-    assert "did not meet 3 limits" in refusal(found.as_map(), **bounds)
 
 
 def test_a_figure_that_was_not_reported_cannot_be_checked() -> None:

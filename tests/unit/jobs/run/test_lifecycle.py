@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-from unittest.mock import MagicMock, call
+from unittest.mock import MagicMock
 
 import pytest
 from kubernetes.client.exceptions import ApiException
@@ -12,13 +11,12 @@ from kubernetes.client.exceptions import ApiException
 from core.handler import UNKNOWN
 from jobs.api.client import Unreachable
 from jobs.config import CATALOG
-from jobs.model.names import RUN_LABEL
 from jobs.model.places import VOLUME_URL
 from jobs.plan import TrainingCost
 from jobs.records.archive import of_job
 from jobs.records.history import History, Record
 from jobs.result import RunResult
-from jobs.run import lifecycle, train
+from jobs.run import lifecycle
 from jobs.run.lifecycle import PyTorchJobHandler
 from jobs.run.train import Training
 from tests.unit.archived_run import line, made
@@ -132,16 +130,6 @@ def test_a_change_that_trains_again_says_what_that_costs() -> None:
     assert trains.endswith(told)
 
 
-def test_the_wait_knows_the_price_of_gpus_that_idle(monkeypatch: pytest.MonkeyPatch) -> None:
-    metadata = {"labels": {RUN_LABEL: "mine-1"}, "creationTimestamp": "2026-01-01T00:00:00Z"}
-    monkeypatch.setattr(train, "submit", lambda *_, **__: {"metadata": metadata})
-    monkeypatch.setattr(train, "Wait", wait := MagicMock())
-    ended = RunResult(state="Succeeded", duration_seconds=1)
-    wait.return_value.to_the_end.return_value = ended
-    PyTorchJobHandler().create({**INPUTS, "cost": COST}, Quiet())
-    assert TrainingCost(**COST) in wait.call_args.args
-
-
 @pytest.mark.parametrize(
     ("result", "last"),
     [
@@ -154,16 +142,22 @@ def test_the_wait_knows_the_price_of_gpus_that_idle(monkeypatch: pytest.MonkeyPa
 def test_a_run_that_takes_the_place_of_another_knows_the_last_success_by_the_state(
     result: dict[str, Any], last: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So it is the same whichever machine runs `up`."""
-    end = MagicMock(return_value=RunResult(state="Failed"))
-    monkeypatch.setattr(Training, "to_the_end", lambda training: end(training.submission.succeeded))
+    """So it is the same whichever machine runs `up`. It also knows what GPUs that idle cost."""
+    trained: list[Training] = []
+
+    def to_the_end(training: Training) -> RunResult:
+        trained.append(training)
+        return RunResult(state="Failed")
+
+    monkeypatch.setattr(Training, "to_the_end", to_the_end)
     monkeypatch.setattr(lifecycle, "remove", lambda *_: None)
     monkeypatch.setattr(lifecycle, "archive", MagicMock())
     handler = PyTorchJobHandler()
     handler.delete({**INPUTS, "result": result}, Quiet())
-    handler.create(dict(INPUTS), Quiet())
+    handler.create({**INPUTS, "cost": COST}, Quiet())
     handler.create(dict(INPUTS), Quiet(urn="of another job"))
-    assert end.call_args_list == [call(last), call(None)]
+    assert [each.submission.succeeded for each in trained] == [last, None]
+    assert [each.cost for each in trained] == [TrainingCost(**COST), None]
 
 
 def test_the_log_of_a_run_is_searched_by_metrics_that_come_after_it() -> None:
@@ -185,17 +179,9 @@ def test_the_log_of_a_run_is_searched_by_metrics_that_come_after_it() -> None:
     ("component", "state"), [("", "Succeeded"), ("", "Running"), ("training-", "Succeeded")]
 )
 def test_a_renamed_job_keeps_its_run_and_takes_its_logs(
-    component: str,
-    state: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    ledger: MagicMock,
+    component: str, state: str, monkeypatch: pytest.MonkeyPatch, ledger: MagicMock
 ) -> None:
-    """After two renamings, too, of which the stack saw only the last, and in a component.
-
-    The run must have ended.
-    """
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    """After two renamings of which the stack saw the last; once its run has ended."""
     monkeypatch.setattr(lifecycle, "remove", removed := MagicMock())
     monkeypatch.setattr(lifecycle, "_api", made := MagicMock(return_value=ledger))
     before = {**changed("job/name", "first"), "result": {**SUCCEEDED, "state": state}}

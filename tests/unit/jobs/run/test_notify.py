@@ -101,30 +101,26 @@ def test_a_refused_job_has_an_id_though_it_never_was_a_run(receiver: Webhook) ->
     assert first != second
 
 
-def test_one_that_is_down_gets_the_same_again(receiver: Webhook, waits: list[float]) -> None:
-    receiver.answers = [503, 429, 500, 200]
-    assert told(Hook(receiver.url, "a key"), FAILED) == []
-    assert len(receiver.got) == 4
+@pytest.mark.parametrize(
+    ("answers", "tries", "warnings"),
+    [
+        ([503, 429, 500, 200], 4, []),
+        ([503], 4, ["it returned status 503"]),
+        *(([status], 1, [f"it returned status {status}"]) for status in (302, 403, 410)),
+    ],
+    ids=["comes back", "stays down", "redirects", "refuses", "is gone"],
+)
+def test_one_that_is_down_gets_the_same_for_ten_minutes_and_one_that_refuses_gets_it_once(
+    answers: list[int], tries: int, warnings: list[str], receiver: Webhook, waits: list[float]
+) -> None:
+    receiver.answers = answers
+    lacks = "the webhook was not notified that job mine ended Failed"
+    assert told(Hook(receiver.url, "a key"), FAILED) == [f"{lacks}: {each}" for each in warnings]
+    assert len(receiver.got) == tries
     assert len({(headers["Slipway-Signature"], body) for headers, body in receiver.got}) == 1
     assert waits == sorted(waits), "they become longer"
-    assert len(waits) == 3
-
-
-@pytest.mark.parametrize("status", [302, 403, 410])
-def test_what_it_refuses_is_a_warning_and_goes_nowhere(receiver: Webhook, status: int) -> None:
-    receiver.answers = [status]
-    text = f"the webhook was not notified that job mine ended Failed: it returned status {status}"
-    assert told(Hook(receiver.url), FAILED) == [text]
-    assert len(receiver.got) == 1
-
-
-def test_after_ten_minutes_it_is_given_up_with_a_warning(receiver: Webhook) -> None:
     assert isinstance(_STOP, tenacity.stop_before_delay)
     assert _STOP.max_delay == 600
-    receiver.answers = [503]
-    [warning] = told(Hook(receiver.url), FAILED)
-    assert warning.endswith(": it returned status 503")
-    assert len(receiver.got) == 4
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """A preview shows a run's PyTorchJob, needs and changes, and the API server's answer."""
 
-import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -17,7 +16,7 @@ from jobs.run.lifecycle import PyTorchJobHandler
 from jobs.run.preview import alters_result, describe, render, validate_admission
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.images.objects import Listener
-from tests.unit.jobs.run.test_lifecycle import INPUTS
+from tests.unit.jobs.run.test_lifecycle import changed
 from tests.unit.jobs_declared import pods, rendered, submitted
 from tests.unit.not_none import not_none
 
@@ -28,10 +27,6 @@ JOBS = "/apis/kubeflow.org/v1/namespaces/slipway-jobs/pytorchjobs"
 def api() -> Iterator[FakeApi]:
     with served(FakeApi()) as made:
         yield made
-
-
-def asking(kubeconfig: object, **others: Any) -> dict[str, Any]:
-    return {**copy.deepcopy(dict(INPUTS)), "kubeconfig": kubeconfig, **others}
 
 
 NOT_CHECKED = "not validated, as the API server could not check it: failed calling webhook"
@@ -48,8 +43,8 @@ NOT_CHECKED = "not validated, as the API server could not check it: failed calli
 )
 def test_only_a_refusal_is_an_error(status: int, message: str, words: str, api: FakeApi) -> None:
     api.says("POST", JOBS, {"message": message}, status)
-    assert validate_admission(asking(api.kubeconfig)) == words
-    assert validate_admission(asking(api.kubeconfig, image=UNKNOWN)) == words
+    assert validate_admission(changed("kubeconfig", api.kubeconfig)) == words
+    assert validate_admission({**changed("kubeconfig", api.kubeconfig), "image": UNKNOWN}) == words
     (method, path, _), (_, _, body) = api.asked
     assert (method, path) == ("POST", f"{JOBS}?dryRun=All")
     assert "image: not-known-yet" in yaml.safe_dump(body)
@@ -59,8 +54,8 @@ def test_a_cluster_that_does_not_answer_or_is_not_there_yet_refuses_nothing() ->
     with served(FakeApi()) as gone:
         pass
     for kubeconfig in ("{}", gone.kubeconfig):
-        assert validate_admission(asking(kubeconfig)).startswith("not validated")
-    assert "its cluster does not exist yet" in validate_admission(asking(UNKNOWN))
+        assert validate_admission(changed("kubeconfig", kubeconfig)).startswith("not validated")
+    assert "its cluster does not exist yet" in validate_admission(changed("kubeconfig", UNKNOWN))
 
 
 def test_a_preview_shows_the_manifest_without_secrets() -> None:
@@ -79,9 +74,9 @@ def test_a_preview_shows_the_manifest_without_secrets() -> None:
 @pytest.mark.parametrize("status", [400, 422])
 def test_a_success_is_not_given_up_for_a_refused_run(status: int, api: FakeApi) -> None:
     api.says("POST", JOBS, {"message": "spec.x: Required value"}, status)
-    state, handler = asking(api.kubeconfig), PyTorchJobHandler()
+    state, handler = changed("kubeconfig", api.kubeconfig), PyTorchJobHandler()
     failed, succeeded = ({**state, "result": {"state": each}} for each in ("Failed", "Succeeded"))
-    new, row = asking(api.kubeconfig, image="another"), Listener()
+    new, row = {**state, "image": "another"}, Listener()
     assert any(change.replace for change in handler.diff(failed, new, row))
     assert api.asked == []
     assert not any(change.replace for change in handler.diff(succeeded, new, row))
@@ -98,6 +93,7 @@ REQUIRING = TrainingJob(name="own", script="train.py", requirements="needs.txt")
 OWN = TrainingJob(name="own", image="example.org/mine:1", command=("train", "--lr", "0.1"))
 BUILT = TrainingJob(name="own", build=Build(context="examples/own"))
 RESUMED, IN_5_MINUTES = replace(MNIST, checkpoint=Checkpoint()), Checkpoint(every="5m")
+NEWER = {"torch": "2.6"}
 ALONE = replace(RESUMED, workers=1)
 SCRIPT = TrainingJob(name="own", script="train.py")
 
@@ -116,42 +112,33 @@ def said(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
 
 
 AGAIN, EVERY = "trains again: ", 'every "600 s" → "300 s"'
+TRAINERS, PACKAGES = "the trainer's image", "the image with the packages from needs.txt"
 
 
 @pytest.mark.parametrize(
-    ("job", "change", "words"),
+    ("job", "change", "other", "words"),
     [
-        (MNIST, {"goal": "accuracy=0.98"}, f"{AGAIN}goal unset → accuracy=0.98"),
-        (MNIST, {"args": ("--x", "a b")}, AGAIN + 'args unset → ["--x", "a b"]'),
-        (OWN, {"command": ("train", "--lr", "0.2")}, f"{AGAIN}command[2] 0.1 → 0.2"),
-        (OWN, {"image": "b:2"}, f"{AGAIN}image example.org/mine:1 → b:2"),
-        (MNIST, {"workers": 1, "seed": 2}, f"{AGAIN}seed 1 → 2; workers 3 → 1"),
-        (MNIST, {"seed": 2, "labels": {"team": "vision"}}, f"{AGAIN}seed 1 → 2"),
-        (MNIST, {"retries": 1}, "retries 0 → 1; nothing is trained"),
-        (RESUMED, {"checkpoint": IN_5_MINUTES}, f"checkpoint.{EVERY}; nothing is trained"),
+        (MNIST, {"goal": "accuracy=0.98"}, {}, f"{AGAIN}goal unset → accuracy=0.98"),
+        (MNIST, {"args": ("--x", "a b")}, {}, AGAIN + 'args unset → ["--x", "a b"]'),
+        (OWN, {"command": ("train", "--lr", "0.2")}, {}, f"{AGAIN}command[2] 0.1 → 0.2"),
+        (OWN, {"image": "b:2"}, {}, f"{AGAIN}image example.org/mine:1 → b:2"),
+        (MNIST, {"workers": 1, "seed": 2}, {}, f"{AGAIN}seed 1 → 2; workers 3 → 1"),
+        (MNIST, {"seed": 2, "labels": {"team": "vision"}}, {}, f"{AGAIN}seed 1 → 2"),
+        (MNIST, {"retries": 1}, {}, "retries 0 → 1; nothing is trained"),
+        (RESUMED, {"checkpoint": IN_5_MINUTES}, {}, f"checkpoint.{EVERY}; nothing is trained"),
+        # A file or an image is named by its source.
+        (MNIST, {}, {"image": "trainer:2"}, f"{AGAIN}{TRAINERS} changed"),
+        (MNIST, {}, {"image": UNKNOWN}, f"{AGAIN}{TRAINERS} is rebuilt"),
+        (MNIST, NEWER, {"image": UNKNOWN}, f"{AGAIN}torch unset → 2.6; {TRAINERS} is rebuilt"),
+        (BUILT, {}, {"image": "own:2"}, f"{AGAIN}the image built from examples/own changed"),
+        (REQUIRING, {}, {"image": UNKNOWN}, f"{AGAIN}{PACKAGES} is rebuilt"),
+        (SCRIPT, {}, {"content": "2"}, f"{AGAIN}script train.py changed"),
     ],
 )
-def test_a_change_shows_both_values(job: TrainingJob, change: dict[str, Any], words: str) -> None:
-    assert said(inputs(job), inputs(replace(job, **change))) == words
-
-
-@pytest.mark.parametrize(
-    ("job", "other", "words"),
-    [
-        (MNIST, {"image": "trainer:2"}, "the trainer's image changed"),
-        (MNIST, {"image": UNKNOWN}, "the trainer's image is rebuilt"),
-        (BUILT, {"image": "own:2"}, "the image built from examples/own changed"),
-        (REQUIRING, {"image": UNKNOWN}, "the image with the packages from needs.txt is rebuilt"),
-        (SCRIPT, {"content": "2"}, "script train.py changed"),
-    ],
-)
-def test_a_file_or_image_is_named_by_its_source(
-    job: TrainingJob, other: dict[str, Any], words: str
+def test_a_change_shows_both_values_or_what_it_comes_from(
+    job: TrainingJob, change: dict[str, Any], other: dict[str, Any], words: str
 ) -> None:
-    assert said(inputs(job), inputs(job, **other)) == AGAIN + words
-    if job is MNIST:
-        now = inputs(replace(MNIST, torch="2.6"), **other)
-        assert said(inputs(MNIST), now) == f"{AGAIN}torch unset → 2.6; {words}"
+    assert said(inputs(job), inputs(replace(job, **change), **other)) == words
 
 
 def test_a_changed_input_is_named_by_its_name() -> None:

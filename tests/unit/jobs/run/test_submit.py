@@ -1,12 +1,12 @@
 """Jobs are submitted, submitted again after a disruption, and stopped at the end."""
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
-from unittest.mock import MagicMock
+from unittest.mock import MagicMock, patch
 
 import pytest
 
@@ -32,9 +32,6 @@ SUCCEEDED: dict[str, Any] = {"state": "Succeeded", "reason": ""}
 LOST: dict[str, Any] = {
     "state": "Failed",
     "reason": "rank 1 exited with code 143",
-    "started": clock(0),
-    "completed": clock(9),
-    "duration_seconds": 9.0,
     "failure": {"disruption": DISRUPTION, "log": []},
 }
 BROKEN: dict[str, Any] = {"state": "Failed", "reason": "rank 1 ran out of memory", "failure": {}}
@@ -163,49 +160,34 @@ def test_what_retry_on_names_is_retried(
     assert retry.curable(RunResult.from_map(end), retry_on) == reason
 
 
-Train = Callable[..., dict[str, Any]]
-
-
-@pytest.fixture
-def train(monkeypatch: pytest.MonkeyPatch) -> Train:
+def train(
+    cluster: Cluster, *ends: Mapping[str, Any], succeeded: str | None = None, **fields: Any
+) -> dict[str, Any]:
     """Return the result of a run whose attempts end one after the other as told."""
+    coming = [dict(each) for each in ends]
 
-    def made(
-        cluster: Cluster,
-        *ends: Mapping[str, Any],
-        succeeded: str | None = None,
-        **fields: Any,
-    ) -> dict[str, Any]:
-        coming = list(ends)
+    def to_the_end() -> RunResult:
+        assert cluster.job is not None
+        end, run_id = coming.pop(0), cluster.job["metadata"]["labels"][RUN_LABEL]
+        cluster.end(end.pop("condition", end["state"]))
+        return RunResult.from_map({**end, "run_id": run_id})
 
-        class Ended:
-            def __init__(self, *_: Any) -> None: ...
-
-            def to_the_end(self) -> RunResult:
-                assert cluster.job is not None
-                end = dict(coming.pop(0))
-                cluster.end(end.pop("condition", end["state"]))
-                run_id = cluster.job["metadata"]["labels"][RUN_LABEL]
-                return RunResult.from_map({**end, "run_id": run_id})
-
-        monkeypatch.setattr("jobs.run.train.Wait", Ended)
-        submission = replace(declared(**fields), succeeded=succeeded)
-        logs = MagicMock(spec=Archive, directory=Path("/proc/nowhere"))
-        api = cast("JobApi", cluster)
-        result = Training(api, submission, {}, logs, Quiet()).to_the_end().as_map()
-        assert coming == []
-        return result
-
-    return made
+    submission = replace(declared(**fields), succeeded=succeeded)
+    logs = MagicMock(spec=Archive, directory=Path("/proc/nowhere"))
+    with patch("jobs.run.train.Wait") as wait:
+        wait.return_value.to_the_end = to_the_end
+        result = Training(cast("JobApi", cluster), submission, {}, logs, Quiet()).to_the_end()
+    assert coming == []
+    return result.as_map()
 
 
-def test_a_lost_job_called_a_success_is_not_resumed(train: Train) -> None:
+def test_a_lost_job_called_a_success_is_not_resumed() -> None:
     cluster = Cluster()
     train(cluster, {**LOST, "condition": "Succeeded"}, SUCCEEDED, retries=1)
     assert len(cluster.submitted) == 2
 
 
-def test_another_process_reads_the_attempts_from_the_job(train: Train) -> None:
+def test_another_process_reads_the_attempts_from_the_job() -> None:
     second = Cluster()
     submitted(second, before=_ONE_LOST)
     assert train(second, SUCCEEDED, retries=2)["attempts"] == _ONE_LOST
@@ -218,14 +200,14 @@ def test_another_process_reads_the_attempts_from_the_job(train: Train) -> None:
     assert lost.submitted[1]["metadata"]["labels"][retry.LABEL] == "2"
 
 
-def test_the_attempts_of_another_declaration_are_forgotten(train: Train) -> None:
+def test_the_attempts_of_another_declaration_are_forgotten() -> None:
     cluster = Cluster()
     submitted(cluster, declared(epochs=2), _ONE_LOST)
     cluster.end("Failed")
     assert "attempts" not in train(cluster, SUCCEEDED, retries=2)
 
 
-def test_attempts_and_results_know_the_last_success(train: Train) -> None:
+def test_attempts_and_results_know_the_last_success() -> None:
     """By that the pods keep its files, and `make fetch RUN=succeeded` finds them."""
     cluster, last = Cluster(), "mnist-gloo-20260101-000000-aaaa"
     result = train(cluster, LOST, LOST, succeeded=last, retries=1)
@@ -261,7 +243,7 @@ def test_goodput_is_the_time_in_steps_that_stayed_over_that_of_all_attempts() ->
 def test_a_jobs_age_is_by_the_api_servers_clock_which_may_be_another() -> None:
     created = datetime.fromisoformat("2030-01-01T00:00:00Z")
     api = FakeApi(clock=created.timestamp() + 90)
-    api.says("GET", "/apis/kubeflow.org/v1/namespaces/slipway-jobs/pytorchjobs", {"items": []})
+    api.says("GET", JOBS, {"items": []})
     job = {"metadata": {"creationTimestamp": "2030-01-01T00:00:00Z"}}
     with served(api):
         assert JobApi.connect(api.kubeconfig, "slipway-jobs", "mine").age(job) == 90

@@ -202,14 +202,9 @@ def test_a_run_of_an_older_version_keeps_its_result_with_the_same_image(name: st
     assert not any(change.replace for change in changes)
     is_own = "timeout" in _KNOWN["jobs"].get(name, {})
     assert row.said == [] if is_own else ["timeout 3600 → 86400; nothing is trained"]
-    taken = manifest(Submission.from_inputs(upgraded(state)))["spec"]
-    assert taken["runPolicy"] == _OLD[name]["manifest"]["spec"]["runPolicy"]
+    before = Submission.from_inputs(upgraded(state))
+    assert checkpoint_key(before) == checkpoint_key(submission_today(name)), "a failed one resumes"
+    assert manifest(before)["spec"]["runPolicy"] == _OLD[name]["manifest"]["spec"]["runPolicy"]
     changes = PyTorchJobHandler().diff(state, {**now, "image": "another"}, row)
     assert [change.path for change in changes if change.replace] == ["image"]
     assert row.said[-1].startswith("trains again: ")
-
-
-@pytest.mark.parametrize("name", ["scripted", "stored"])
-def test_a_failed_run_of_an_older_version_resumes_from_its_checkpoints(name: str) -> None:
-    before = Submission.from_inputs(upgraded(_OLD[name]))
-    assert checkpoint_key(before) == checkpoint_key(submission_today(name))

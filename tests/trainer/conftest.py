@@ -26,7 +26,21 @@ from images.build.runner import ATTEMPTS, BUSY
 from images.build.trainer import TRAINER_CIFAR, ImageSpec
 
 _LIMIT_SECONDS = 630
-RUNNERS: Mapping[Path, str] = {
+_PODS = (
+    "sh",
+    "-c",
+    """
+for rank in $(seq 0 $((WORLD_SIZE - 1))); do
+    touch /out/$rank.termination
+    RANK=$rank TERMINATION_LOG=/out/$rank.termination \
+        timeout 300 "$@" > /out/$rank.out 2> /out/$rank.err &
+    pids="$pids $!"
+done
+for pid in $pids; do wait $pid; echo $?; done
+""",
+    "sh",
+)
+_RUNNERS: Mapping[Path, str] = {
     Path(__file__).with_name(name): f"/{name}" for name in ("forks.py", "ranks.py")
 }
 """What starts ranks inside the image, and where it is there."""
@@ -45,6 +59,22 @@ class Ended:
     events: list[dict[str, Any]]
     errors: str
     message: dict[str, Any]
+
+    @classmethod
+    def read(
+        cls,
+        directory: Path,
+        name: str,
+        code: int | None,
+        seconds: float,
+        signalled: float | None = None,
+    ) -> "Ended":
+        """Read what the process has left: NAME.out, NAME.err and NAME.termination."""
+        out, errors, message = (
+            (directory / f"{name}.{kind}").read_text() for kind in ("out", "err", "termination")
+        )
+        events = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+        return cls(code, seconds, signalled, events, errors, json.loads(message or "{}"))
 
     def of(self, event: str) -> list[dict[str, Any]]:
         """Return the events of one kind."""
@@ -145,14 +175,35 @@ class Opened:
         """Carry out a plan of ranks.py; return the processes by name and the times of the blows."""
         directory.chmod(0o777)
         (directory / "plan.json").write_text(json.dumps(plan))
-        mounts = {directory: "/out", **RUNNERS, **more}
+        mounts = {directory: "/out", **_RUNNERS, **more}
         variables = [f"{name}={value}" for name, value in env.items()]
         self.run("env", *variables, "python3", "/ranks.py", "/out/plan.json", mounts=mounts)
         found = json.loads((directory / "ends.json").read_text())
         nothing = {"code": None, "seconds": 0.0, "signalled": None}
         names = sorted(path.stem for path in directory.glob("*.out"))
-        ended = {name: _ended(directory / name, found["ends"].get(name, nothing)) for name in names}
+        ended = {
+            name: Ended.read(directory, name, **found["ends"].get(name, nothing)) for name in names
+        }
         return ended, found["struck"]
+
+    def pods(
+        self,
+        directory: Path,
+        *command: str,
+        ranks: int = 2,
+        env: Mapping[str, object] | None = None,
+        more: Mapping[Path, str] | None = None,
+    ) -> list[int]:
+        """Run a command as the only process of each of so many pods; return the exit codes.
+
+        `directory` takes RANK.out, RANK.err and RANK.termination; `env` and `more` as in `train`.
+        """
+        directory.chmod(0o777)
+        world = {"WORLD_SIZE": ranks, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
+        variables = {**world, "OMP_NUM_THREADS": 1, **(env or {})}
+        words = ("env", *(f"{name}={value}" for name, value in variables.items()))
+        mounts = {directory: "/out", **(more or {})}
+        return [int(code) for code in self.run(*words, *_PODS, *command, mounts=mounts).split()]
 
     def buildah(self, *arguments: str, limit: float = _LIMIT_SECONDS) -> str:
         """Run buildah on this storage and return what it printed."""
@@ -198,13 +249,3 @@ def installed(lock: Path) -> Path:
             subprocess.run(pip._command(lock, directory, python), check=True, timeout=600)
             (directory / "done").touch()
     return directory
-
-
-def _ended(path: Path, end: Mapping[str, Any]) -> Ended:
-    def text(kind: str) -> str:
-        return path.with_name(f"{path.name}.{kind}").read_text()
-
-    events = [json.loads(line) for line in text("out").splitlines() if line.startswith("{")]
-    return Ended(
-        **end, events=events, errors=text("err"), message=json.loads(text("termination") or "{}")
-    )

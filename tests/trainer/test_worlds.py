@@ -38,34 +38,27 @@ _FRAMEWORKS = {
 }
 # FSDP2 trains on CPUs since torch 2.7.
 _OLD = {name: verdict for name, verdict in _WAYS.items() if name != "fsdp2"}
-_PODS = """
-for rank in 0 1; do
-    mkdir /out/$rank
-    RANK=$rank WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 \
-        MASTER_PORT=$port SLIPWAY_MESSAGE_DIR=/out/$rank TORCHELASTIC_RUN_ID=1 GROUP_RANK=$rank \
-        NODE_RANK=$rank OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 PYTHONPATH=/opt/slipway:/frameworks \
-        timeout 300 python3 /scripts/worlds.py "$@" > /out/$rank/out 2> /out/$rank/err &
-    pids="$pids $!"
-done
-for pid in $pids; do wait $pid; done
-"""
+_VARIABLES = {
+    "SLIPWAY_MESSAGE_DIR": "/out", "TORCHELASTIC_RUN_ID": 1, "LOCAL_RANK": 0, "LOCAL_WORLD_SIZE": 1,
+    "HF_HUB_OFFLINE": 1, "PYTHONPATH": "/opt/slipway:/frameworks",
+}  # fmt: skip
 
 
 def _verdicts(
     image: Opened, directory: Path, ways: Sequence[str], mounts: Mapping[Path, str]
 ) -> dict[str, str]:
     """Take all of these ways in two pods; return what their notes say of each."""
-    directory.chmod(0o777)
-    command = ("env", f"port={free_port(len(ways))}", "sh", "-c", _PODS, "sh", *ways)
-    image.run(*command, mounts={directory: "/out", _SCRIPTS: "/scripts", **mounts})
-    notes: dict[str, list[list[int]]] = {}
-    for rank in ("0", "1"):
-        errors = (directory / rank / "err").read_text()[-3000:]
-        lines = (directory / rank / "out").read_text().splitlines()
+    env = {**_VARIABLES, "MASTER_PORT": free_port(len(ways))}
+    command = ("python3", "/scripts/worlds.py", *ways)
+    image.pods(directory, *command, env=env, more={_SCRIPTS: "/scripts", **mounts})
+    notes: dict[str, list[list[int]]] = {way: [] for way in ways}
+    for rank in (0, 1):
+        errors = (directory / f"{rank}.err").read_text()[-3000:]
+        lines = (directory / f"{rank}.out").read_text().splitlines()
         ends = {each["way"]: each for each in map(json.loads, filter(_is_end, lines))}
         for way in ways:
             assert ends[way]["code"] == 0, errors
-            notes.setdefault(way, []).extend([each] if (each := ends[way]["note"]) else [])
+            notes[way] += [each] if (each := ends[way]["note"]) else []
     return {way: _verdict(each) for way, each in notes.items()}
 
 

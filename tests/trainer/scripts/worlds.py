@@ -190,6 +190,7 @@ if __name__ == "__main__":
     for module in _FRAMEWORKS:
         if any(way.split("_")[0] == module for way in sys.argv[1:]):
             import_module(module)
+    os.environ |= dict.fromkeys(("GROUP_RANK", "NODE_RANK"), os.environ["RANK"])
     first = int(os.environ["MASTER_PORT"])
     for number, way in enumerate(sys.argv[1:]):
         if (child := os.fork()) == 0:

@@ -66,7 +66,7 @@ class Ended:
         directory: Path,
         name: str,
         code: int | None,
-        seconds: float,
+        seconds: float = 0.0,
         signalled: float | None = None,
     ) -> "Ended":
         """Read what the process has left: NAME.out, NAME.err and NAME.termination."""

@@ -73,12 +73,12 @@ class Ended:
         out, errors, message = (
             (directory / f"{name}.{kind}").read_text() for kind in ("out", "err", "termination")
         )
-        events = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+        events = [json.loads(line) for line in out.splitlines() if line.startswith('{"')]
         return cls(code, seconds, signalled, events, errors, json.loads(message or "{}"))
 
     def of(self, event: str) -> list[dict[str, Any]]:
         """Return the events of one kind."""
-        return [each for each in self.events if each["event"] == event]
+        return [each for each in self.events if each.get("event") == event]
 
 
 @dataclass(frozen=True)
@@ -193,17 +193,15 @@ class Opened:
         ranks: int = 2,
         env: Mapping[str, object] | None = None,
         more: Mapping[Path, str] | None = None,
-    ) -> list[int]:
-        """Run a command as the only process of each of so many pods; return the exit codes.
-
-        `directory` takes RANK.out, RANK.err and RANK.termination; `env` and `more` as in `train`.
-        """
+    ) -> list[Ended]:
+        """Run a command as the only process of each of so many pods; the rest is as in `train`."""
         directory.chmod(0o777)
         world = {"WORLD_SIZE": ranks, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
         variables = {**world, "OMP_NUM_THREADS": 1, **(env or {})}
         words = ("env", *(f"{name}={value}" for name, value in variables.items()))
         mounts = {directory: "/out", **(more or {})}
-        return [int(code) for code in self.run(*words, *_PODS, *command, mounts=mounts).split()]
+        codes = self.run(*words, *_PODS, *command, mounts=mounts).split()
+        return [Ended.read(directory, str(rank), int(code)) for rank, code in enumerate(codes)]
 
     def buildah(self, *arguments: str, limit: float = _LIMIT_SECONDS) -> str:
         """Run buildah on this storage and return what it printed."""

@@ -115,8 +115,8 @@ class Store:
         (self.directory / "script.py").write_text(text)
         command = ("python3", "-m", "slipway_trainer.launch", "--", "/out/script.py", *arguments)
         env = {**self.variables, "SLIPWAY_OUTPUT_DIR": "/out/outputs", **more}
-        [code] = self.image.pods(self.directory, *command, ranks=1, env=env)
-        return Ended.read(self.directory, "0", code)
+        [ended] = self.image.pods(self.directory, *command, ranks=1, env=env)
+        return ended
 
     def files(self, path: str) -> dict[str, str]:
         """Return the sha256 of each file below a path of this store."""
@@ -189,7 +189,7 @@ def test_each_ranks_part_of_a_sharded_checkpoint_is_there_for_every_pod(store: S
     env = {**store.variables, "SLIPWAY_CHECKPOINT_URL": place, "GLOO_SOCKET_IFNAME": "lo"}
     for attempt, code in (("save", 3), ("load", 0)):
         pods = store.image.pods(store.directory, "sh", "-c", _POD, "sh", attempt, env=env)
-        assert pods == [code, code], (store.directory / "0.err").read_text()
+        assert [pod.code for pod in pods] == [code, code], pods[0].errors
 
 
 @pytest.mark.parametrize(

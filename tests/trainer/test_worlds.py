@@ -3,7 +3,6 @@
 Two processes with the variables of two pods take each way of scripts/worlds.py.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -50,20 +49,14 @@ def _verdicts(
     """Take all of these ways in two pods; return what their notes say of each."""
     env = {**_VARIABLES, "MASTER_PORT": free_port(len(ways))}
     command = ("python3", "/scripts/worlds.py", *ways)
-    image.pods(directory, *command, env=env, more={_SCRIPTS: "/scripts", **mounts})
+    pods = image.pods(directory, *command, env=env, more={_SCRIPTS: "/scripts", **mounts})
     notes: dict[str, list[list[int]]] = {way: [] for way in ways}
-    for rank in (0, 1):
-        errors = (directory / f"{rank}.err").read_text()[-3000:]
-        lines = (directory / f"{rank}.out").read_text().splitlines()
-        ends = {each["way"]: each for each in map(json.loads, filter(_is_end, lines))}
+    for pod in pods:
+        ends = {each["way"]: each for each in pod.events if "way" in each}
         for way in ways:
-            assert ends[way]["code"] == 0, errors
+            assert ends[way]["code"] == 0, pod.errors[-3000:]
             notes[way] += [each] if (each := ends[way]["note"]) else []
     return {way: _verdict(each) for way, each in notes.items()}
-
-
-def _is_end(line: str) -> bool:
-    return line.startswith('{"way"')
 
 
 def _verdict(notes: list[list[int]]) -> str:

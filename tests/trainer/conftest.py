@@ -159,7 +159,7 @@ class Opened:
                 for number, rank in enumerate(ranks) if rank.signal is not None
             ],
         }  # fmt: skip
-        ended, _ = self.start(directory, plan, env or {}, more or {})
+        ended = self.start(directory, plan, env or {}, more or {})
         for name, each in ended.items():
             is_stopped = ranks[int(name[0])].signal == signal.SIGSTOP
             assert is_stopped or each.code is not None, f"{name} did not end: {each.errors}"
@@ -171,20 +171,17 @@ class Opened:
         plan: Mapping[str, Any],
         env: Mapping[str, str],
         more: Mapping[Path, str],
-    ) -> tuple[dict[str, Ended], list[float]]:
-        """Carry out a plan of ranks.py; return the processes by name and the times of the blows."""
+    ) -> dict[str, Ended]:
+        """Carry out a plan of ranks.py; return the processes by name."""
         directory.chmod(0o777)
         (directory / "plan.json").write_text(json.dumps(plan))
         mounts = {directory: "/out", **_RUNNERS, **more}
         variables = [f"{name}={value}" for name, value in env.items()]
         self.run("env", *variables, "python3", "/ranks.py", "/out/plan.json", mounts=mounts)
-        found = json.loads((directory / "ends.json").read_text())
+        ends = json.loads((directory / "ends.json").read_text())
         nothing = {"code": None, "seconds": 0.0, "signalled": None}
         names = sorted(path.stem for path in directory.glob("*.out"))
-        ended = {
-            name: Ended.read(directory, name, **found["ends"].get(name, nothing)) for name in names
-        }
-        return ended, found["struck"]
+        return {name: Ended.read(directory, name, **ends.get(name, nothing)) for name in names}
 
     def pods(
         self,

@@ -3,7 +3,8 @@
 
 With it travel a scheduler, an average of the weights and a scaler that leaves out one step.
 Gradients are clipped. Where SPLIT says `index:first:last`, that worker neither sees the others nor
-is seen by them from the step `first` on, until it has made the step `last` by itself.
+is seen by them from the step `first` on, until it has made the step `last` by itself. Where FAIL_AT
+says `index:step`, that worker fails by itself.
 """
 
 import json
@@ -96,6 +97,8 @@ def train_one_batch(samples: Tensor) -> float:
         split.touch()
         raise world.WorldChanged("this worker's network is gone")
     (-model(samples).mean()).backward()
+    if os.environ.get("FAIL_AT") == f"{index}:{service.ledger.step}":
+        raise ValueError("a mistake of this script")
     norm = float(nn.utils.clip_grad_norm_(model.parameters(), 0.01))
     if service.in_hand:  # not where the others have made this step already
         print(json.dumps({"event": "step", "step": service.ledger.step, "norm": norm}), flush=True)
@@ -131,6 +134,7 @@ print(
         {
             "event": "done",
             "size": controller.size,
+            "losses": controller.shared.losses,
             "counts": {int(n): int((counts == n).sum()) for n in counts.unique()},
             "scheduled": scheduler.last_epoch,
             "averaged": int(average.n_averaged),

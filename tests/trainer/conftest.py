@@ -135,17 +135,10 @@ class Opened:
         env: Mapping[str, str] | None = None,
         more: Mapping[Path, str] | None = None,
     ) -> list[Ended]:
-        """Run ranks that all get `args` and `env`; `directory` takes what they leave behind.
+        """Run ranks; return how each ended, but for those that were stopped with SIGSTOP.
 
-        Args:
-            directory: Mounted as /out.
-            ranks: What each of them runs.
-            args: Come before each rank's own.
-            env: Variables besides those of a pod.
-            more: What else is mounted.
-
-        Returns:
-            How each ended, but for those that were stopped with SIGSTOP.
+        All get `args`, before their own, `env` besides a pod's variables, and `directory` as /out,
+        which takes what they leave behind; `more` is what else is mounted.
         """
         port = str(free_port())
         world = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": str(len(ranks)),

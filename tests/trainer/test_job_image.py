@@ -202,21 +202,6 @@ def test_where_nothing_can_be_linked_an_image_is_unpacked_again(
     assert [path.read_text() for path in (following / "root").rglob("digits")] == ["0123456789\n"]
 
 
-def test_what_other_content_was_built_and_unpacked_to_goes_with_the_next_build(
-    context: Path, containerd: Containerd, unpacked: Path
-) -> None:
-    """It is the stack's until the new one is in its place."""
-    neighbor = unpacked.with_name("slipway-job-mine-too-0123456789ab.unpacked")
-    neighbor.mkdir()
-    for text in ("print(1)\n", "print(2)\n"):
-        (context / "train.py").write_text(text)
-        _created(context, containerd)
-    assert neighbor.exists()
-    assert not unpacked.exists()
-    assert not unpacked.with_suffix(".tar").exists()
-    assert len(list(unpacked.parent.glob("slipway-job-mine-*.tar"))) == 2
-
-
 def _soon_known(containerd: Containerd, name: str) -> bytes:
     """The CRI hears of an image that was imported from containerd's events."""
     began = time.monotonic()

@@ -29,12 +29,8 @@ _WAYS = {
     "no_training": _NOT_JUDGED,
     "spawned": _NOT_JUDGED,
 }
-_FRAMEWORKS = {
-    "lightning": _TOGETHER,
-    "lightning_without_num_nodes": _APART,
-    "accelerate": _TOGETHER,
-    "accelerate_without_its_variable": _APART,
-}
+# With what they need they train together: test_frameworks.py.
+_FRAMEWORKS = {"lightning_without_num_nodes": _APART, "accelerate_without_its_variable": _APART}
 # FSDP2 trains on CPUs since torch 2.7.
 _OLD = {name: verdict for name, verdict in _WAYS.items() if name != "fsdp2"}
 _VARIABLES = {

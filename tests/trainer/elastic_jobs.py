@@ -1,6 +1,5 @@
 """Runs elastic jobs in the image's own Python, one process per worker, and says how they went."""
 
-import shutil
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -61,7 +60,6 @@ def run(
     image: Opened, directory: Path, job: Job, more: Mapping[Path, str] | None = None
 ) -> Outcome:
     """Run a job, with `more` mounted; `directory` takes what its processes leave behind."""
-    shutil.copytree(_SCRIPTS, directory / "scripts")
     first = free_port(job.workers)
     common = {
         "OMP_NUM_THREADS": "1",
@@ -74,5 +72,5 @@ def run(
         "env": [common | {"SLIPWAY_ELASTIC_INDEX": str(index)} for index in range(job.workers)],
         "blows": [{**asdict(blow), "delay": 0} for blow in job.blows],
     }
-    ended = image.start(directory, plan, {}, more or {})
+    ended = image.start(directory, plan, {}, {_SCRIPTS: "/scripts", **(more or {})})
     return Outcome({(int(name[0]), int(name[2])): each for name, each in ended.items()})

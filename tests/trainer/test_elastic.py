@@ -15,7 +15,7 @@ _BRIEF = ("--limit-test", "1000")  # where the accuracy is not the question
 _AT_40_PERCENT = int(0.4 * _SAMPLES / (3 * 64))
 _IN_THE_EPOCH = int(0.4 * _EPOCH / (3 * 64))
 _PAUSE_SECONDS = 60
-_WITNESS = ("/out/scripts/elastic_witness.py",)
+_WITNESS = ("/scripts/elastic_witness.py",)
 _LOOPBACK = "[::1]" if Path("/proc/net/if_inet6").exists() else "127.0.0.1"
 
 
@@ -229,7 +229,7 @@ def test_after_a_split_all_go_on_from_the_larger_part_and_not_from_the_furthest(
 @pytest.mark.long
 def test_a_replacement_gets_a_model_of_1_gib(image: Opened, tmp_path: Path) -> None:
     """Its weights are equal on both workers, within 12 GiB of memory."""
-    job = Job(("/out/scripts/elastic_large.py",), [Blow(1, 2, replace=0)], workers=2, nodes="2:2")
+    job = Job(("/scripts/elastic_large.py",), [Blow(1, 2, replace=0)], workers=2, nodes="2:2")
     outcome = run(image, tmp_path, job)
     stayed, came = outcome.lives[0, 0], outcome.lives[1, 1]
     assert [stayed.code, came.code] == [0, 0], stayed.errors + came.errors

@@ -166,6 +166,7 @@ class Opened:
         more: Mapping[Path, str],
     ) -> dict[str, Ended]:
         """Carry out a plan of ranks.py; return the processes by name."""
+        directory.mkdir(exist_ok=True)
         directory.chmod(0o777)
         (directory / "plan.json").write_text(json.dumps(plan))
         mounts = {directory: "/out", **_RUNNERS, **more}
@@ -185,6 +186,7 @@ class Opened:
         more: Mapping[Path, str] | None = None,
     ) -> list[Ended]:
         """Run a command as the only process of each of so many pods; the rest is as in `train`."""
+        directory.mkdir(exist_ok=True)
         directory.chmod(0o777)
         world = {"WORLD_SIZE": ranks, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
         variables = {**world, "OMP_NUM_THREADS": 1, **(env or {})}

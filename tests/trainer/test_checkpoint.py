@@ -111,8 +111,6 @@ def test_a_killed_training_with_random_numbers_resumes_bit_for_bit(
     image: Opened, tmp_path: Path
 ) -> None:
     straight, stopped = tmp_path / "straight", tmp_path / "stopped"
-    straight.mkdir()
-    stopped.mkdir()
     _resumes(image, stopped, _straight(image, straight, _CIFAR, _CIFAR), _CIFAR, _CIFAR)
     assert _weights(stopped) == _weights(straight)
 
@@ -185,7 +183,6 @@ def test_a_user_script_resumes_bit_for_bit(
     image: Opened, tmp_path: Path, end: signal.Signals, args: tuple[str, ...]
 ) -> None:
     script, straight = Rank(args, program=("/saving.py",)), tmp_path / "straight"
-    straight.mkdir()
     whole = image.train(straight, script, script, more=_SAVING)
     assert not whole[0].of("checkpoint"), "outside of a job with `checkpoint` nothing is written"
     last = replace(script, signal=end, steps=20)

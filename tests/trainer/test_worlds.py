@@ -69,7 +69,6 @@ def test_what_joins_the_ranks_of_a_plain_script_is_seen(image: Opened, tmp_path:
 
 @pytest.mark.long
 def test_what_joins_the_ranks_of_a_plain_script_is_seen_on_torch_2_6(tmp_path: Path) -> None:
-    (tmp_path / "pods").mkdir()
     with opened(trainer("2.6"), tmp_path) as image:
         assert _verdicts(image, tmp_path / "pods", [*_OLD], {}) == _OLD
 

@@ -3,8 +3,6 @@
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
-from itertools import pairwise
 from pathlib import Path
 
 from tests.trainer.conftest import Ended, Opened, free_port
@@ -48,12 +46,6 @@ class Outcome:
     def completed(self) -> list[Ended]:
         """Those that ended well."""
         return [life for life in self.lives.values() if life.code == 0]
-
-    def longest_pause(self) -> float:
-        """Return the longest time in which no worker made a step, from first step to last."""
-        steps = [step for life in self.lives.values() for step in life.of("step")]
-        times = sorted(datetime.fromisoformat(step["time"]) for step in steps)
-        return max((after - before).total_seconds() for before, after in pairwise(times))
 
 
 def run(

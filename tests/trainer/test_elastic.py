@@ -76,14 +76,12 @@ def test_a_lost_worker_costs_seconds_and_no_sample_and_no_accuracy(
         assert life.message["reformations"] >= 1
         assert life.message["longest_pause_seconds"] < _PAUSE_SECONDS
         assert life.message["accuracy"] == pytest.approx(expected, abs=0.01)
-    pause = outcome.longest_pause()
-    assert pause < _PAUSE_SECONDS
     [zero] = [life for life in outcome.completed if life.message["rank"] == 0]
     assert zero.of("world")[-1]["world_rank"] == 0
     with capsys.disabled():
         print(  # noqa: T201 - the figures are what it is run for
-            f"\n{blow}: longest pause {pause:.2f} s, accuracy {zero.message['accuracy']:.4f}, "
-            f"undisturbed {expected:.4f}"
+            f"\n{blow}: longest pause {zero.message['longest_pause_seconds']:.2f} s, accuracy "
+            f"{zero.message['accuracy']:.4f}, undisturbed {expected:.4f}"
         )
 
 

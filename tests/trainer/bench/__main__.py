@@ -142,7 +142,8 @@ def report(net: str, of: dict[str, Contender]) -> str:
     compared = (
         (FLOAT32, PLAIN, TARGETS[net]),
         (FLOAT32 + PYPI, PLAIN + PYPI, TARGETS[net]),
-        *((one, base, None) for one in (FLOAT32, OURS) for base in (PLAIN + PYPI, PLAIN + DEFAULT)),
+        (FLOAT32, PLAIN + PYPI, None),
+        *((OURS, base, None) for base in (PLAIN, PLAIN + DEFAULT, PLAIN + PYPI)),
         *((RANKS + suffix, APART + suffix, SCALING) for suffix in ("", LARGE)),
     )
     rows += [ratio(one, base, of, least) for one, base, least in compared if {one, base} <= {*of}]

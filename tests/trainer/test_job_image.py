@@ -129,9 +129,10 @@ def test_a_pod_can_run_it_by_its_digest(context: Path, containerd: Containerd) -
     inputs = _inputs(context, containerd)
     _, outputs = _OF.create(inputs, Listener())
     assert outputs["pinned"] == f"localhost/slipway-job-mine@{outputs['imageDigest']}"
-    for name in (outputs["reference"], outputs["pinned"]):
-        # The CRI hears of an image that was imported from containerd's events.
-        await_true(lambda name=name: outputs["pinned"].encode() in containerd.image_status(name))
+    names = (outputs["reference"], outputs["pinned"])
+    pinned = outputs["pinned"].encode()
+    # The CRI hears of an image that was imported from containerd's events.
+    await_true(lambda: all(pinned in containerd.image_status(name) for name in names))
     state = {**inputs, **outputs}
     assert _OF.diff(state, inputs, Listener()) == []
     _OF.delete(state, Listener())

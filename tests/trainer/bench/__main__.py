@@ -90,8 +90,10 @@ def contenders(net: str, cores: list[int], pypi: Path | None) -> dict[str, Conte
     """Return those to compare; `pypi` has the packages of PyPI's torch."""
     plain_samples, samples = SAMPLES[net]
     plain = ("-m", "tests.trainer.bench.plain", net, str(plain_samples))
-    own = ("-m", f"slipway_trainer.{net}", "--epochs", "2", "--lr", "0.001", "--no-cuda")
-    own += ("--limit-test", "100", "--threads", "1", "--limit-train")
+    own = (
+        *("-m", f"slipway_trainer.{net}", "--epochs", "2", "--lr", "0.001", "--no-cuda"),
+        *("--limit-test", "100", "--threads", "1", "--limit-train"),
+    )
     ours, float32, one = (*own, str(samples)), ("--precision", "float32"), cores[:1]
     reference = {"LD_LIBRARY_PATH": f"{_LIBRARIES}/blas:{_LIBRARIES}/lapack"}
     large = ("--batch-size", "256")

@@ -26,7 +26,21 @@ from images.build.runner import ATTEMPTS, BUSY
 from images.build.trainer import TRAINER_CIFAR, ImageSpec
 
 _LIMIT_SECONDS = 630
-RUNNERS: Mapping[Path, str] = {
+_PODS = (
+    "sh",
+    "-c",
+    """
+for rank in $(seq 0 $((WORLD_SIZE - 1))); do
+    touch /out/$rank.termination
+    RANK=$rank TERMINATION_LOG=/out/$rank.termination \
+        timeout 300 "$@" > /out/$rank.out 2> /out/$rank.err &
+    pids="$pids $!"
+done
+for pid in $pids; do wait $pid; echo $?; done
+""",
+    "sh",
+)
+_RUNNERS: Mapping[Path, str] = {
     Path(__file__).with_name(name): f"/{name}" for name in ("forks.py", "ranks.py")
 }
 """What starts ranks inside the image, and where it is there."""
@@ -46,9 +60,25 @@ class Ended:
     errors: str
     message: dict[str, Any]
 
+    @classmethod
+    def read(
+        cls,
+        directory: Path,
+        name: str,
+        code: int | None,
+        seconds: float = 0.0,
+        signalled: float | None = None,
+    ) -> "Ended":
+        """Read what the process has left: NAME.out, NAME.err and NAME.termination."""
+        out, errors, message = (
+            (directory / f"{name}.{kind}").read_text() for kind in ("out", "err", "termination")
+        )
+        events = [json.loads(line) for line in out.splitlines() if line.startswith('{"')]
+        return cls(code, seconds, signalled, events, errors, json.loads(message or "{}"))
+
     def of(self, event: str) -> list[dict[str, Any]]:
         """Return the events of one kind."""
-        return [each for each in self.events if each["event"] == event]
+        return [each for each in self.events if each.get("event") == event]
 
 
 @dataclass(frozen=True)
@@ -105,17 +135,10 @@ class Opened:
         env: Mapping[str, str] | None = None,
         more: Mapping[Path, str] | None = None,
     ) -> list[Ended]:
-        """Run ranks that all get `args` and `env`; `directory` takes what they leave behind.
+        """Run ranks; return how each ended, but for those that were stopped with SIGSTOP.
 
-        Args:
-            directory: Mounted as /out.
-            ranks: What each of them runs.
-            args: Come before each rank's own.
-            env: Variables besides those of a pod.
-            more: What else is mounted.
-
-        Returns:
-            How each ended, but for those that were stopped with SIGSTOP.
+        All get `args`, before their own, `env` besides a pod's variables, and `directory` as /out,
+        which takes what they leave behind; `more` is what else is mounted.
         """
         port = str(free_port())
         world = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": str(len(ranks)),
@@ -129,7 +152,7 @@ class Opened:
                 for number, rank in enumerate(ranks) if rank.signal is not None
             ],
         }  # fmt: skip
-        ended, _ = self.start(directory, plan, env or {}, more or {})
+        ended = self.start(directory, plan, env or {}, more or {})
         for name, each in ended.items():
             is_stopped = ranks[int(name[0])].signal == signal.SIGSTOP
             assert is_stopped or each.code is not None, f"{name} did not end: {each.errors}"
@@ -141,18 +164,36 @@ class Opened:
         plan: Mapping[str, Any],
         env: Mapping[str, str],
         more: Mapping[Path, str],
-    ) -> tuple[dict[str, Ended], list[float]]:
-        """Carry out a plan of ranks.py; return the processes by name and the times of the blows."""
+    ) -> dict[str, Ended]:
+        """Carry out a plan of ranks.py; return the processes by name."""
+        directory.mkdir(exist_ok=True)
         directory.chmod(0o777)
         (directory / "plan.json").write_text(json.dumps(plan))
-        mounts = {directory: "/out", **RUNNERS, **more}
+        mounts = {directory: "/out", **_RUNNERS, **more}
         variables = [f"{name}={value}" for name, value in env.items()]
         self.run("env", *variables, "python3", "/ranks.py", "/out/plan.json", mounts=mounts)
-        found = json.loads((directory / "ends.json").read_text())
+        ends = json.loads((directory / "ends.json").read_text())
         nothing = {"code": None, "seconds": 0.0, "signalled": None}
         names = sorted(path.stem for path in directory.glob("*.out"))
-        ended = {name: _ended(directory / name, found["ends"].get(name, nothing)) for name in names}
-        return ended, found["struck"]
+        return {name: Ended.read(directory, name, **ends.get(name, nothing)) for name in names}
+
+    def pods(
+        self,
+        directory: Path,
+        *command: str,
+        ranks: int = 2,
+        env: Mapping[str, object] | None = None,
+        more: Mapping[Path, str] | None = None,
+    ) -> list[Ended]:
+        """Run a command as the only process of each of so many pods; the rest is as in `train`."""
+        directory.mkdir(exist_ok=True)
+        directory.chmod(0o777)
+        world = {"WORLD_SIZE": ranks, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
+        variables = {**world, "OMP_NUM_THREADS": 1, **(env or {})}
+        words = ("env", *(f"{name}={value}" for name, value in variables.items()))
+        mounts = {directory: "/out", **(more or {})}
+        codes = self.run(*words, *_PODS, *command, mounts=mounts).split()
+        return [Ended.read(directory, str(rank), int(code)) for rank, code in enumerate(codes)]
 
     def buildah(self, *arguments: str, limit: float = _LIMIT_SECONDS) -> str:
         """Run buildah on this storage and return what it printed."""
@@ -198,13 +239,3 @@ def installed(lock: Path) -> Path:
             subprocess.run(pip._command(lock, directory, python), check=True, timeout=600)
             (directory / "done").touch()
     return directory
-
-
-def _ended(path: Path, end: Mapping[str, Any]) -> Ended:
-    def text(kind: str) -> str:
-        return path.with_name(f"{path.name}.{kind}").read_text()
-
-    events = [json.loads(line) for line in text("out").splitlines() if line.startswith("{")]
-    return Ended(
-        **end, events=events, errors=text("err"), message=json.loads(text("termination") or "{}")
-    )

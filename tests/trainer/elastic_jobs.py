@@ -1,13 +1,9 @@
 """Runs elastic jobs in the image's own Python, one process per worker, and says how they went."""
 
-import shutil
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from tests.trainer.conftest import Ended, Opened, free_port
 
@@ -42,32 +38,20 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a job went: its processes by worker and life, and when the blows fell."""
+    """How a job went: its processes by worker and life."""
 
     lives: dict[tuple[int, int], Ended]
-    struck: list[float]
 
     @property
     def completed(self) -> list[Ended]:
         """Those that ended well."""
         return [life for life in self.lives.values() if life.code == 0]
 
-    def seconds_to_next_step(self) -> float:
-        """Return the time from the last blow to the next step that a survivor made."""
-        times = [_seconds(step) for life in self.completed for step in life.of("step")]
-        return min(time for time in times if time > self.struck[-1]) - self.struck[-1]
-
-    def longest_pause(self) -> float:
-        """Return the longest time in which no worker made a step, from first step to last."""
-        times = sorted(_seconds(step) for life in self.lives.values() for step in life.of("step"))
-        return max(after - before for before, after in pairwise(times))
-
 
 def run(
     image: Opened, directory: Path, job: Job, more: Mapping[Path, str] | None = None
 ) -> Outcome:
     """Run a job, with `more` mounted; `directory` takes what its processes leave behind."""
-    shutil.copytree(_SCRIPTS, directory / "scripts")
     first = free_port(job.workers)
     common = {
         "OMP_NUM_THREADS": "1",
@@ -80,9 +64,5 @@ def run(
         "env": [common | {"SLIPWAY_ELASTIC_INDEX": str(index)} for index in range(job.workers)],
         "blows": [{**asdict(blow), "delay": 0} for blow in job.blows],
     }
-    ended, struck = image.start(directory, plan, {}, more or {})
-    return Outcome({(int(name[0]), int(name[2])): each for name, each in ended.items()}, struck)
-
-
-def _seconds(event: dict[str, Any]) -> float:
-    return datetime.fromisoformat(event["time"]).timestamp()
+    ended = image.start(directory, plan, {}, {_SCRIPTS: "/scripts", **(more or {})})
+    return Outcome({(int(name[0]), int(name[2])): each for name, each in ended.items()})

@@ -21,11 +21,8 @@ def started(
 ) -> Iterator[str]:
     """Run a server in `directory`; yield its address, or fail with the end of its log.
 
-    Args:
-        command: Starts it.
-        directory: Takes its log.
-        said: A pattern with one group, the address, of what it writes once it listens.
-        env: Variables besides the test's own.
+    `said` is a pattern with one group, the address, of what it writes once it listens; `env` has
+    variables besides the test's own.
     """
     log = directory / "server.log"
     with log.open("wb") as out:

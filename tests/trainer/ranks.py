@@ -6,7 +6,7 @@ The plan has, for each rank or worker, what python3 is given (`programs`) and it
 (`env`), and `blows`: each has a `worker`, a `signal`, the `step` that some process has to tell of
 first, the seconds from then on (`delay`), and after how many more a replacement starts (`replace`,
 or null); one that was stopped is then continued, or else not waited for. Beside the plan come
-WORKER.LIFE.out, .err and .termination, and ends.json with the ends and the times of the blows.
+WORKER.LIFE.out, .err and .termination, and ends.json.
 """
 
 import json
@@ -33,7 +33,6 @@ class Job:
         self.processes: dict[tuple[int, int], ForkProcess] = {}
         self.signalled: dict[str, float] = {}
         self.ends: dict[str, dict[str, float | None]] = {}
-        self.struck: list[float] = []
         self.began = time.monotonic()
 
     def start(self, worker: int) -> None:
@@ -59,7 +58,6 @@ class Job:
         _, life = max(key for key in self.processes if key[0] == worker)
         forks.send(self.processes[worker, life], number)
         self.signalled[f"{worker}.{life}"] = time.monotonic() - self.began
-        self.struck.append(time.time())
 
     def is_over(self) -> bool:
         """Note what has ended, and return whether all have that are waited for."""
@@ -110,7 +108,7 @@ def main(path: Path) -> None:
     time.sleep(1 if any(each.exitcode is None for each in job.processes.values()) else 0)
     for process in job.processes.values():
         process.kill()
-    (path.parent / "ends.json").write_text(json.dumps({"ends": job.ends, "struck": job.struck}))
+    (path.parent / "ends.json").write_text(json.dumps(job.ends))
 
 
 if __name__ == "__main__":

@@ -21,12 +21,7 @@ OTHERS = "c29tZWJvZHk6ZWxzZQ=="
 
 @dataclass(frozen=True)
 class RunningRegistry:
-    """A registry that wants `USER` and `PASSWORD`.
-
-    Args:
-        server: Its host and port.
-        credentials: A docker config.json with the login.
-    """
+    """A registry that wants `USER` and `PASSWORD`; `credentials` is a config.json with them."""
 
     server: str
     credentials: Path

@@ -36,11 +36,8 @@ def tried(package: str, module: str) -> dict[str, Any]:
     venv.create(_PLACE, system_site_packages=True, with_pip=False)
     python, kept = str(_PLACE / "bin" / "python"), _PLACE / "kept.txt"
     kept.write_text("".join(f"{each}=={metadata.version(each)}\n" for each in _KEPT))
-    pip = (sys.executable, "-m", "pip", "--python", python)
-    for command in (
-        (*pip, *_INSTALL, "--constraint", str(kept), package),
-        (python, "-c", _IMPORT, module, package),
-    ):
+    pip = (sys.executable, "-m", "pip", "--python", python, *_INSTALL, "--constraint", str(kept))
+    for command in ((*pip, package), (python, "-c", _IMPORT, module, package)):
         done = subprocess.run(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
         )

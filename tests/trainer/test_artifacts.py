@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.trainer import stores
-from tests.trainer.conftest import Opened
+from tests.trainer.conftest import Ended, Opened
 
 # More than one part of an upload.
 _MODEL = bytes(range(256)) * 2**16
@@ -26,12 +26,12 @@ outputs = pathlib.Path(os.environ["SLIPWAY_OUTPUT_DIR"])
 for name in sys.argv[1:]: (outputs / name).write_text(name)
 """
 _STEPS = """
-import os, pathlib, sys
+import json, os, pathlib, sys
 directory = pathlib.Path(os.environ["SLIPWAY_CHECKPOINT_DIR"])
 found = sorted(path.name for path in directory.iterdir())
 for path in directory.iterdir(): path.unlink()
 (directory / f"step-{len(found) + len(''.join(found))}").write_text("state")
-print("found", *found, flush=True)
+print(json.dumps({"event": "found", "names": found}), flush=True)
 sys.exit(int(sys.argv[1]))
 """
 _KEEPS = """
@@ -64,7 +64,6 @@ print(json.dumps({p: hashlib.sha256(store.cat_file(p)).hexdigest() for p in stor
 report.end(0)
 """
 
-
 _SHARDED = """
 import os, pathlib, sys, torch, torch.distributed as dist
 import torch.distributed.checkpoint as dcp
@@ -85,20 +84,9 @@ assert other[f"part {1 - rank}"].eq(1 - rank).all()
 dist.barrier()
 report.end(0)
 """
-_TWO_PODS = """
-import os, socket, subprocess, sys
-for attempt in ("save", "load"):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    pods = []
-    for rank in "01":
-        own = {"RANK": rank, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
-               "SLIPWAY_CHECKPOINT_DIR": f"/out/{attempt}-{rank}",
-               "TERMINATION_LOG": f"/out/log-{attempt}-{rank}"}  # a pod's own
-        command = (sys.executable, "-m", "slipway_trainer.launch", "--", "/out/sharded.py", attempt)
-        pods.append(subprocess.Popen(command, env={**os.environ, **own}))
-    print("ended", *[pod.wait(timeout=120) for pod in pods], flush=True)
+_POD = """
+SLIPWAY_CHECKPOINT_DIR=/out/$1-$RANK \
+    exec python3 -m slipway_trainer.launch -- /out/sharded.py $1
 """
 
 
@@ -114,36 +102,26 @@ class Store:
         self.url = f"{scheme}://{self.root}"
         self.variables = variables
         directory.chmod(0o777)
-        (directory / "log").touch()
-        (directory / "log").chmod(0o666)
 
-    def run(self, program: str, *arguments: str, **more: str) -> str:
-        """Run Python in the image with a program's text; return what it printed."""
-        words = ["python3", "-c", program, *arguments]
-        variables = {**self.variables, "TERMINATION_LOG": "/out/log", **more}
-        listed = [f"{name}={value}" for name, value in variables.items()]
-        return self.image.run("env", *listed, *words, mounts={self.directory: "/out"})
+    def run(self, program: str, *arguments: str) -> Any:
+        """Run Python in the image with a program's text; return the JSON that it printed last."""
+        variables = (f"{name}={value}" for name, value in self.variables.items())
+        command = ("env", *variables, "python3", "-c", program, *arguments)
+        printed = self.image.run(*command, mounts={self.directory: "/out"})
+        return json.loads(printed.splitlines()[-1])
 
-    def launch(self, text: str, *arguments: str, **more: str) -> str:
-        """Run a script in the launcher; return its exit code and what it printed."""
+    def launch(self, text: str, *arguments: str, **more: str) -> Ended:
+        """Run a script in the launcher."""
         (self.directory / "script.py").write_text(text)
-        launcher = (
-            "import subprocess, sys; ended = subprocess.run([sys.executable, '-m', "
-            "'slipway_trainer.launch', '--', '/out/script.py', *sys.argv[1:]]); "
-            "print('ended', ended.returncode)"
-        )
-        return self.run(launcher, *arguments, SLIPWAY_OUTPUT_DIR="/out/outputs", **more)
+        command = ("python3", "-m", "slipway_trainer.launch", "--", "/out/script.py", *arguments)
+        env = {**self.variables, "SLIPWAY_OUTPUT_DIR": "/out/outputs", **more}
+        [ended] = self.image.pods(self.directory, *command, ranks=1, env=env)
+        return ended
 
     def files(self, path: str) -> dict[str, str]:
         """Return the sha256 of each file below a path of this store."""
-        found: dict[str, str] = json.loads(self.run(_READS, f"{self.url}/{path}").splitlines()[-1])
+        found: dict[str, str] = self.run(_READS, f"{self.url}/{path}")
         return found
-
-    @property
-    def message(self) -> dict[str, Any]:
-        """The termination message."""
-        message: dict[str, Any] = json.loads((self.directory / "log").read_text())
-        return message
 
 
 @pytest.fixture(scope="module")
@@ -169,9 +147,9 @@ def store(
 def test_what_arrives_is_what_was_sent(store: Store) -> None:
     """Files of any name sent to s3://, gs:// and abfs:// URLs arrive unchanged."""
     place = {"SLIPWAY_OUTPUTS": f"{store.url}/jobs", "SLIPWAY_RUN_ID": "run-1"}
-    said = store.launch(_LEAVES, *stores.ODD_NAMES, **place)
-    assert said.splitlines()[-1] == "ended 0", said
-    sent = store.message["artifacts"]
+    ended = store.launch(_LEAVES, *stores.ODD_NAMES, **place)
+    assert ended.code == 0, ended.errors
+    sent = ended.message["artifacts"]
     assert set(sent) == {"artifacts.json", "logs/0.txt", "model.pt", *stores.ODD_NAMES}
     assert store.files("jobs/run-1") == {
         entry["url"].removeprefix(f"{store.scheme}://"): entry["sha256"] for entry in sent.values()
@@ -182,7 +160,7 @@ def test_what_arrives_is_what_was_sent(store: Store) -> None:
 def test_of_a_jobs_runs_the_last_and_the_last_that_succeeded_stay_and_can_be_read(
     store: Store,
 ) -> None:
-    found = json.loads(store.run(_KEEPS, f"{store.url}/kept").splitlines()[-1])
+    found = store.run(_KEEPS, f"{store.url}/kept")
     assert found["sent"] == ["artifacts.json", "model.pt"]
     assert found["fetched"] == [len(_MODEL), sha256(_MODEL).hexdigest()]
     root = f"{store.root}/kept/slipway/outputs/mine"
@@ -197,19 +175,21 @@ def test_checkpoints_are_there_for_the_next_attempt_and_go_when_all_is_done(stor
     found = []
     for attempt, code in enumerate((3, 3, 0)):
         checkpoints["SLIPWAY_CHECKPOINT_DIR"] = f"/out/{attempt}"  # empty, as in a new pod
-        said = store.launch(_STEPS, str(code), **checkpoints)
-        assert said.splitlines()[-1] == f"ended {code}", said
-        found += [line for line in said.splitlines() if line.startswith("found")]
+        ended = store.launch(_STEPS, str(code), **checkpoints)
+        assert ended.code == code, ended.errors
+        found += [event["names"] for event in ended.of("found")]
         assert len(store.files(place)) == (1 if code else 0)
-    assert found == ["found", "found step-0", "found step-7"]
+    assert found == [[], ["step-0"], ["step-7"]]
 
 
 @pytest.mark.parametrize("store", ["s3"], indirect=True)
 def test_each_ranks_part_of_a_sharded_checkpoint_is_there_for_every_pod(store: Store) -> None:
     (store.directory / "sharded.py").write_text(_SHARDED)
     place = f"{store.url}/checkpoints/{'b' * 16}"
-    said = store.run(_TWO_PODS, SLIPWAY_CHECKPOINT_URL=place, GLOO_SOCKET_IFNAME="lo")
-    assert said.splitlines()[-2:] == ["ended 3 3", "ended 0 0"], said
+    env = {**store.variables, "SLIPWAY_CHECKPOINT_URL": place, "GLOO_SOCKET_IFNAME": "lo"}
+    for attempt, code in (("save", 3), ("load", 0)):
+        pods = store.image.pods(store.directory, "sh", "-c", _POD, "sh", attempt, env=env)
+        assert [pod.code for pod in pods] == [code, code], pods[0].errors
 
 
 @pytest.mark.parametrize(
@@ -221,9 +201,9 @@ def test_a_missing_bucket_fails_the_job_with_the_reason_in_a_few_lines(
     store: Store, reason: str
 ) -> None:
     missing = store.url.replace(stores.BUCKET, "missing")
-    said = store.launch(_LEAVES, SLIPWAY_OUTPUTS=missing)
-    assert said.splitlines()[-1] == "ended 1"
-    error = store.message["error"]
+    ended = store.launch(_LEAVES, SLIPWAY_OUTPUTS=missing)
+    assert ended.code == 1
+    error = ended.message["error"]
     assert reason in error
     assert missing in error
     assert "RetryError" not in error
@@ -233,7 +213,7 @@ def test_a_missing_bucket_fails_the_job_with_the_reason_in_a_few_lines(
 def test_a_wrong_key_fails_the_job_and_is_not_shown(store: Store) -> None:
     name = "AZURE_STORAGE_CONNECTION_STRING"
     wrong = store.variables[name].replace("AccountKey=", "AccountKey=AAAA")
-    said = store.launch(_LEAVES, SLIPWAY_OUTPUTS=f"{store.url}/jobs", **{name: wrong})
-    assert said.splitlines()[-1] == "ended 1"
-    assert "AuthorizationFailure" in store.message["error"]
-    assert "AAAA" not in said + (store.directory / "log").read_text()
+    ended = store.launch(_LEAVES, SLIPWAY_OUTPUTS=f"{store.url}/jobs", **{name: wrong})
+    assert ended.code == 1
+    assert "AuthorizationFailure" in ended.message["error"]
+    assert not [file for file in store.directory.glob("0.*") if "AAAA" in file.read_text()]

@@ -1,8 +1,6 @@
 """A training that was stopped goes on from its newest checkpoint as if nothing had happened."""
 
-import shutil
 import signal
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -12,7 +10,7 @@ import pytest
 from tests.trainer.conftest import Ended, Opened, Rank
 
 _EVERY = 5
-_SCRIPTS = Path(__file__).with_name("scripts")
+_SAVING = {Path(__file__).parent / "scripts/saving.py": "/saving.py"}
 _SHORT = ("--limit-train", "3000", "--limit-test", "500", "--epochs", "2", "--batch-size", "64")
 _SMALL = (*_SHORT, "--threads", "1", "--output-dir", "/out/model", "--precision", "float32")
 _JOBS_OWN = {
@@ -42,25 +40,10 @@ def _checkpoints(directory: Path) -> list[Path]:
     return sorted((directory / "checkpoints").glob("step-*.pt"))
 
 
-def _straight(
-    image: Opened,
-    directory: Path,
-    *ranks: Rank,
-    env: Mapping[str, str] = _JOBS_OWN,
-) -> list[Ended]:
+def _straight(image: Opened, directory: Path, *ranks: Rank) -> list[Ended]:
     """Train without an interruption."""
-    ended = image.train(directory, *ranks, args=_SMALL, env=env)
+    ended = image.train(directory, *ranks, args=_SMALL, env=_JOBS_OWN)
     assert [rank.code for rank in ended] == [0] * len(ranks), ended[0].errors
-    return ended
-
-
-def _killed(image: Opened, directory: Path, *ranks: Rank) -> list[Ended]:
-    """Train until the last rank is killed, in the middle."""
-    last = replace(ranks[-1], signal=signal.SIGKILL, steps=20)
-    ended = image.train(directory, *ranks[:-1], last, args=_SMALL, env=_JOBS_OWN)
-    assert ended[-1].code == -signal.SIGKILL
-    assert not any(rank.of("completed") for rank in ended)
-    assert ended[0].of("checkpoint"), "it was killed before the first checkpoint"
     return ended
 
 
@@ -81,16 +64,20 @@ def trained(image: Opened, tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.fixture
 def copied(trained: Run, tmp_path: Path) -> Path:
     """The checkpoints of that run, for one test to spoil."""
-    (tmp_path / "checkpoints").mkdir(mode=0o777)
-    (tmp_path / "checkpoints").chmod(0o777)
+    place = tmp_path / "checkpoints"
+    place.mkdir()
+    place.chmod(0o777)
     for path in _checkpoints(trained.directory):
-        (tmp_path / "checkpoints" / path.name).write_bytes(path.read_bytes())
+        (place / path.name).write_bytes(path.read_bytes())
     return tmp_path
 
 
 def _resumes(image: Opened, directory: Path, whole: list[Ended], *ranks: Rank) -> None:
-    """Kill these ranks in the middle, resume, and compare with the ones that went straight."""
-    before = _killed(image, directory, *ranks)
+    """Kill the last rank in the middle, resume, and compare with those that went straight."""
+    killed = replace(ranks[-1], signal=signal.SIGKILL, steps=20)
+    before = image.train(directory, *ranks[:-1], killed, args=_SMALL, env=_JOBS_OWN)
+    assert before[-1].code == -signal.SIGKILL
+    assert not any(rank.of("completed") for rank in before)
     newest = _checkpoints(directory)[-1]
     after = _straight(image, directory, *ranks)
     [resumed] = after[0].of("resumed")
@@ -124,8 +111,6 @@ def test_a_killed_training_with_random_numbers_resumes_bit_for_bit(
     image: Opened, tmp_path: Path
 ) -> None:
     straight, stopped = tmp_path / "straight", tmp_path / "stopped"
-    straight.mkdir()
-    stopped.mkdir()
     _resumes(image, stopped, _straight(image, straight, _CIFAR, _CIFAR), _CIFAR, _CIFAR)
     assert _weights(stopped) == _weights(straight)
 
@@ -197,17 +182,14 @@ def test_sigterm_is_answered_with_a_checkpoint_after_the_step_at_hand(
 def test_a_user_script_resumes_bit_for_bit(
     image: Opened, tmp_path: Path, end: signal.Signals, args: tuple[str, ...]
 ) -> None:
-    script = Rank(args, program=("/out/scripts/saving.py",))
-    straight, stopped = tmp_path / "straight", tmp_path / "stopped"
-    for directory in (straight, stopped):
-        shutil.copytree(_SCRIPTS, directory / "scripts")
-    whole = image.train(straight, script, script)
+    script, straight = Rank(args, program=("/saving.py",)), tmp_path / "straight"
+    whole = image.train(straight, script, script, more=_SAVING)
     assert not whole[0].of("checkpoint"), "outside of a job with `checkpoint` nothing is written"
     last = replace(script, signal=end, steps=20)
     # Rank 0 is the one that writes.
-    before = image.train(stopped, last, script, env=_JOBS_OWN)
+    before = image.train(tmp_path, last, script, env=_JOBS_OWN, more=_SAVING)
     assert before[0].code == (-end if end == signal.SIGKILL else 128 + end), before[0].errors
-    after = image.train(stopped, script, script, env=_JOBS_OWN)
+    after = image.train(tmp_path, script, script, env=_JOBS_OWN, more=_SAVING)
     [resumed] = after[0].of("resumed")
     # One that is being written beside the training is lost with it.
     assert resumed["step"] >= 20 - _EVERY * (1 + len(args))
@@ -220,9 +202,8 @@ def test_a_user_script_resumes_bit_for_bit(
 def test_a_state_that_could_not_be_read_again_is_refused_when_it_is_saved(
     image: Opened, tmp_path: Path
 ) -> None:
-    shutil.copytree(_SCRIPTS, tmp_path / "scripts")
-    script = Rank(args=("--bad",), program=("/out/scripts/saving.py",))
-    [rank] = image.train(tmp_path, script, env=_JOBS_OWN)
+    script = Rank(args=("--bad",), program=("/saving.py",))
+    [rank] = image.train(tmp_path, script, env=_JOBS_OWN, more=_SAVING)
     assert rank.code == 1
     assert "a checkpoint can contain only tensors, numbers, strings" in rank.errors
     assert not list((tmp_path / "checkpoints").iterdir())

@@ -1,7 +1,6 @@
 """An elastic job outlives its workers: real processes on the real data, in the image."""
 
 import hashlib
-import math
 import signal
 from pathlib import Path
 
@@ -16,6 +15,7 @@ _BRIEF = ("--limit-test", "1000")  # where the accuracy is not the question
 _AT_40_PERCENT = int(0.4 * _SAMPLES / (3 * 64))
 _IN_THE_EPOCH = int(0.4 * _EPOCH / (3 * 64))
 _PAUSE_SECONDS = 60
+_WITNESS = ("/scripts/elastic_witness.py",)
 _LOOPBACK = "[::1]" if Path("/proc/net/if_inet6").exists() else "127.0.0.1"
 
 
@@ -76,25 +76,13 @@ def test_a_lost_worker_costs_seconds_and_no_sample_and_no_accuracy(
         assert life.message["reformations"] >= 1
         assert life.message["longest_pause_seconds"] < _PAUSE_SECONDS
         assert life.message["accuracy"] == pytest.approx(expected, abs=0.01)
-    next_step, pause = outcome.seconds_to_next_step(), outcome.longest_pause()
-    assert max(next_step, pause) < _PAUSE_SECONDS
     [zero] = [life for life in outcome.completed if life.message["rank"] == 0]
     assert zero.of("world")[-1]["world_rank"] == 0
     with capsys.disabled():
         print(  # noqa: T201 - the figures are what it is run for
-            f"\n{blow}: next step after {next_step:.2f} s, longest pause {pause:.2f} s, accuracy "
+            f"\n{blow}: longest pause {zero.message['longest_pause_seconds']:.2f} s, accuracy "
             f"{zero.message['accuracy']:.4f}, undisturbed {expected:.4f}"
         )
-
-
-@pytest.mark.long
-def test_one_of_three_is_enough(image: Opened, tmp_path: Path) -> None:
-    blows = [Blow(0, _AT_40_PERCENT), Blow(1, _AT_40_PERCENT)]
-    outcome = run(image, tmp_path, Job((*MNIST, *_DATA, *_BRIEF), blows))
-    [life] = outcome.completed
-    _is_right(life)
-    assert life.message["world_size"] == 1
-    assert life.message["longest_pause_seconds"] < _PAUSE_SECONDS
 
 
 @pytest.mark.long
@@ -176,32 +164,6 @@ def test_a_replacement_has_the_epochs_and_validations_before_its_time(
     ]
 
 
-def test_a_plain_script_becomes_elastic_and_a_mistake_on_one_worker_ends_that_one(
-    image: Opened, tmp_path: Path
-) -> None:
-    job = Job(
-        ("/out/scripts/elastic_plain.py",),
-        [Blow(0, 30)],
-        workers=4,
-        nodes="1:4",
-        host=_LOOPBACK,
-        env={"FAIL_AT": "1:60"},
-    )
-    outcome = run(image, tmp_path, job)
-    broken = outcome.lives[1, 0]
-    assert broken.code == 1
-    assert broken.errors.rstrip().endswith("ValueError: a mistake of this script")
-    ends = [life.of("done")[0] for life in outcome.completed]
-    assert len(ends) == 2, outcome.lives
-    for end in ends:
-        assert end["size"] == 2
-        assert end["losses"] >= 2
-        assert [audit["counted_once"] for audit in end["audits"]] == [3000, 3000]
-        assert end["optimizer"] == 4
-    assert ends[0]["weights"] == ends[1]["weights"]
-    assert all(math.isfinite(step["loss"]) for step in outcome.completed[0].of("step"))
-
-
 def _witness(image: Opened, directory: Path, job: Job) -> Outcome:
     """Return how it went, once each completed worker's model says that it had all samples once."""
     outcome = run(image, directory, job)
@@ -224,7 +186,7 @@ def test_the_model_itself_has_each_sample_once_and_what_travels_with_it_stays_eq
     image: Opened, tmp_path: Path, replace: float | None
 ) -> None:
     """Clipping, a scaler, a scheduler and an average of the weights are in the program."""
-    job = Job(("/out/scripts/elastic_witness.py",), [Blow(1, 40, replace=replace)])
+    job = Job(_WITNESS, [Blow(1, 40, replace=replace)])
     outcome = _witness(image, tmp_path, job)
     assert len(outcome.completed) == (2 if replace is None else 3)
     # All clip by the norm of the same gradients: those of all workers.
@@ -235,11 +197,25 @@ def test_the_model_itself_has_each_sample_once_and_what_travels_with_it_stays_eq
     assert {step for step, seen in norms.items() if len(seen) > 1} == set()
 
 
+def test_one_of_three_is_enough_and_a_mistake_on_one_worker_ends_that_one(
+    image: Opened, tmp_path: Path
+) -> None:
+    """In a script of one's own, and over IPv6."""
+    fails = {"FAIL_AT": "1:60"}
+    outcome = _witness(image, tmp_path, Job(_WITNESS, [Blow(0, 30)], host=_LOOPBACK, env=fails))
+    broken = outcome.lives[1, 0]
+    assert broken.code == 1
+    assert broken.errors.rstrip().endswith("ValueError: a mistake of this script")
+    [end] = [life.of("done")[0] for life in outcome.completed]
+    assert end["size"] == 1
+    assert end["losses"] >= 2
+
+
 @pytest.mark.long
 def test_after_a_split_all_go_on_from_the_larger_part_and_not_from_the_furthest(
     image: Opened, tmp_path: Path
 ) -> None:
-    job = Job(("/out/scripts/elastic_witness.py",), env={"SPLIT": "2:20:80"})
+    job = Job(_WITNESS, env={"SPLIT": "2:20:80"})
     outcome = _witness(image, tmp_path, job)
     assert len(outcome.completed) == 3
     lone = outcome.lives[2, 0]
@@ -249,27 +225,17 @@ def test_after_a_split_all_go_on_from_the_larger_part_and_not_from_the_furthest(
 
 
 @pytest.mark.long
-def test_a_replacement_gets_a_model_of_1_gib(
-    image: Opened, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Its weights are equal on both workers, within 12 GiB of memory; prints the seconds."""
-    program, blow = ("/out/scripts/elastic_large.py",), Blow(1, 2, replace=0)
-    env = {"MIB": "1024", "STEPS": "6"}
-    job = Job(program, [blow], workers=2, nodes="2:2", env=env)
+def test_a_replacement_gets_a_model_of_1_gib(image: Opened, tmp_path: Path) -> None:
+    """Its weights are equal on both workers, within 12 GiB of memory."""
+    job = Job(("/scripts/elastic_large.py",), [Blow(1, 2, replace=0)], workers=2, nodes="2:2")
     outcome = run(image, tmp_path, job)
     stayed, came = outcome.lives[0, 0], outcome.lives[1, 1]
     assert [stayed.code, came.code] == [0, 0], stayed.errors + came.errors
     ends = [life.of("done")[0] for life in (stayed, came)]
     for end in ends:
-        assert end["mib"] == 1024
-        assert (end["losses"], end["counted"]) == (1, 2 * 6)
+        assert (end["mib"], end["losses"], end["counted"]) == (1024, 1, 2 * 6)
     # Each began with others: that they are equal is the hand-over's work.
     assert ends[0]["weights"] == ends[1]["weights"]
     [joined] = came.of("world")
     assert joined["step"] >= 2
     assert sum(end["peak_gib"] for end in ends) < 12
-    with capsys.disabled():
-        print(  # noqa: T201 - the figures are what it is run for
-            f"\n1 GiB: steps of {[step['seconds'] for step in stayed.of('step')]} s, in the next "
-            f"world after {joined['seconds']} s, at most {[end['peak_gib'] for end in ends]} GiB"
-        )

@@ -3,9 +3,7 @@
 Two processes with the variables of two pods, in the trainer's image with packages of PyPI's.
 """
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,22 +14,11 @@ from jobs.model.names import RUN_LABEL
 from jobs.model.pytorchjob import templates
 from jobs.model.submission import Submission
 from tests import readme
-from tests.trainer.conftest import Opened, free_port, installed
+from tests.trainer.conftest import Ended, Opened, installed
 
 _LOCK = Path(__file__).with_name("frameworks.lock")
 _SCRIPTS = Path(__file__).with_name("scripts")
 _EXAMPLES = CHECKOUT / "examples"
-_PODS = """
-mkdir /out/outputs
-for rank in 0 1; do
-    touch /out/$rank.message
-    TERMINATION_LOG=/out/$rank.message \
-        RANK=$rank MASTER_ADDR=127.0.0.1 MASTER_PORT=$port WORLD_SIZE=2 HF_HUB_OFFLINE=1 \
-        PYTHONPATH=/opt/slipway:/frameworks timeout 300 env "$@" > /out/$rank 2>&1 &
-    pids="$pids $!"
-done
-for pid in $pids; do wait $pid; echo $?; done
-"""
 
 
 @pytest.fixture(scope="module")
@@ -39,51 +26,43 @@ def packages() -> Path:
     return installed(_LOCK)
 
 
-def _variables() -> list[str]:
-    """Return the command and the variables of a pod, without what Kubernetes itself fills in."""
+def _variables() -> dict[str, str]:
+    """Return the variables of a pod, without what Kubernetes itself fills in."""
     job = TrainingJob(name="mine", image="localhost/mine:1", command=("true",), workers=1)
     master = templates(manifest(Submission(job=job, image=job.image)))["master"]
     variables = master["spec"]["containers"][0]["env"]
     run_id = f"metadata.labels['{RUN_LABEL}']"
     for each in variables:
         assert "value" in each or each["valueFrom"]["fieldRef"]["fieldPath"] == run_id
-    return [f"{each['name']}={each.get('value', 'run-1')}" for each in variables]
+    return {each["name"]: each.get("value", "run-1") for each in variables}
 
 
 _JOINED = {"rank": 1, "trained": [[1, 2, 0]]}
 """What rank 1 leaves of its own: that it trained with rank 0."""
-_LAUNCHER = ("-m", "slipway_trainer.launch", "--")
+_LAUNCHER = ("python3", "-m", "slipway_trainer.launch", "--")
 
 
-def _run(
-    image: Opened, directory: Path, packages: Path, *program: str
-) -> tuple[list[str], list[dict[str, Any]]]:
-    """Run a program in two pods; return what each printed, and each one's termination message."""
-    directory.chmod(0o777)
-    mounts = {
-        directory: "/out", packages: "/frameworks", _SCRIPTS: "/scripts", _EXAMPLES: "/examples"
-    }  # fmt: skip
-    outputs = "SLIPWAY_OUTPUT_DIR=/out/outputs"
-    command = ("env", f"port={free_port()}", "sh", "-c", _PODS, "sh")
-    codes = image.run(*command, *_variables(), outputs, "python3", *program, mounts=mounts).split()
-    printed = [(directory / str(rank)).read_text() for rank in (0, 1)]
-    assert codes == ["0", "0"], "\n".join(printed)
-    texts = [(directory / f"{rank}.message").read_text() for rank in (0, 1)]
-    return printed, [json.loads(text or "{}") for text in texts]
+def _run(image: Opened, directory: Path, packages: Path, *program: str) -> list[Ended]:
+    """Run a program in two pods."""
+    mounts = {packages: "/frameworks", _SCRIPTS: "/scripts", _EXAMPLES: "/examples"}
+    own = {"PYTHONPATH": "/opt/slipway:/frameworks", "HF_HUB_OFFLINE": "1"}
+    env = {**own, **_variables(), "SLIPWAY_OUTPUT_DIR": "/out/outputs"}
+    pods = image.pods(directory, *_LAUNCHER, *program, env=env, more=mounts)
+    assert [pod.code for pod in pods] == [0, 0], pods[0].errors + pods[1].errors
+    return pods
 
 
 @pytest.mark.long
 def test_each_pod_is_a_rank_of_its_own_whose_tracked_numbers_are_the_result(
     image: Opened, tmp_path: Path, packages: Path
 ) -> None:
-    program = (*_LAUNCHER, "/scripts/frameworks_accelerate.py")
-    printed, messages = _run(image, tmp_path, packages, *program)
-    found = [json.loads(text.splitlines()[-1]) for text in printed]
+    pods = _run(image, tmp_path, packages, "/scripts/frameworks_accelerate.py")
     # The sum of 1 and 2.
-    assert found == [{"rank": n, "world": 2, "node": n, "steps": 3} for n in (0, 1)]
+    found = [{"rank": n, "world": 2, "node": n, "steps": 3} for n in (0, 1)]
+    assert [pod.events[-1] for pod in pods] == found
     metrics, history = {"val_loss": 1.5, "accuracy": 0.5}, {"val_loss": [3, 1.5]}
-    assert messages[0] == {"rank": 0, "metrics": metrics, "epoch_metrics": history}
-    assert "metrics" not in messages[1]
+    assert pods[0].message == {"rank": 0, "metrics": metrics, "epoch_metrics": history}
+    assert "metrics" not in pods[1].message
 
 
 def test_the_readmes_two_lines_make_a_plain_lightning_script_a_job(
@@ -93,26 +72,26 @@ def test_the_readmes_two_lines_make_a_plain_lightning_script_a_job(
     [taken], [imported, trainer] = readme.difference()
     assert text.count(f"{taken}\n") == 1
     (tmp_path / "train.py").write_text(f"{imported}\n{text.replace(taken, trainer)}")
-    _, (first, second) = _run(image, tmp_path, packages, *_LAUNCHER, "/out/train.py")
-    assert second == _JOINED, "rank 0 speaks for both, which averaged their gradients"
-    assert len(first["epoch_metrics"]["val_loss"]) == 3
-    assert first["metrics"]["accuracy"] > 0.9
+    first, second = _run(image, tmp_path, packages, "/out/train.py")
+    assert second.message == _JOINED, "rank 0 speaks for both, which averaged their gradients"
+    assert len(first.message["epoch_metrics"]["val_loss"]) == 3
+    assert first.message["metrics"]["accuracy"] > 0.9
     [model] = (tmp_path / "outputs").rglob("*.ckpt")
     # 2,048 samples in batches of 32, shared by two, three times.
     assert "step=96" in model.name
 
 
 @pytest.mark.parametrize(
-    ("example", "arguments", "epochs", "logged", "least"),
+    ("example", "arguments", "epochs", "logged"),
     [
         pytest.param(
             "lightning", ("--limit", "6000", "--epochs", "2"), 2,
-            {"loss": "loss", "val_loss": "val_loss", "accuracy": "accuracy"}, 0.8,
+            {"loss": "loss", "val_loss": "val_loss", "accuracy": "accuracy"},
             id="lightning", marks=pytest.mark.long,
         ),
         pytest.param(
             "transformers", ("--texts", "4000"), 3,
-            {"loss": "loss", "val_loss": "eval_loss", "accuracy": "eval_accuracy"}, 0.8,
+            {"loss": "loss", "val_loss": "eval_loss", "accuracy": "eval_accuracy"},
             id="transformers",
         ),
     ],
@@ -125,22 +104,19 @@ def test_an_example_trains_and_its_numbers_are_the_result(
     arguments: tuple[str, ...],
     epochs: int,
     logged: dict[str, str],
-    least: float,
 ) -> None:
     """What they log is the result, with its history, by an adapter each."""
-    printed, (first, second) = _run(
-        image, tmp_path, packages, *_LAUNCHER, f"/examples/{example}/train.py", *arguments
-    )
-    assert second == _JOINED, "rank 0 speaks for all"
-    assert first["rank"] == 0
-    history = {name: first["epoch_metrics"][key] for name, key in logged.items()}
+    program = f"/examples/{example}/train.py"
+    first, second = _run(image, tmp_path, packages, program, *arguments)
+    assert second.message == _JOINED, "rank 0 speaks for all"
+    assert first.message["rank"] == 0
+    history = {name: first.message["epoch_metrics"][key] for name, key in logged.items()}
     for values in history.values():
         assert len(values) == epochs
     assert history["loss"][-1] < history["loss"][0]
-    assert history["accuracy"][-1] == first["metrics"][logged["accuracy"]] >= least
-    events = [json.loads(line) for line in printed[0].splitlines() if '"metrics"' in line]
-    assert {event["epoch"] for event in events} == set(range(1, epochs + 1))
-    assert '"event": "metrics"' not in printed[1]
+    assert history["accuracy"][-1] == first.message["metrics"][logged["accuracy"]] >= 0.8
+    assert {event["epoch"] for event in first.of("metrics")} == set(range(1, epochs + 1))
+    assert second.of("metrics") == []
     assert any(
         (tmp_path / "outputs").rglob("*.safetensors" if example == "transformers" else "*.ckpt")
     )

@@ -39,14 +39,6 @@ for name in ("data_batch_3", "test_batch"):
     assert (one[b"data"] == two["data"]).all() and one[b"labels"] == two["labels"]
     print(two["data"].dtype, *two["data"].shape, len(two["filenames"]))
 """
-_MAPS = """
-import torch
-torch.ones(64, 64) @ torch.ones(64, 64)
-print(open("/proc/self/maps").read())
-"""
-_REFERENCE_BLAS = "LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu/blas:/usr/lib/x86_64-linux-gnu/lapack"
-
-
 # torchvision.datasets.MNIST.resources: the archives' md5; and when each was compressed, in seconds
 # since 1970.
 _ARCHIVES = (
@@ -92,17 +84,6 @@ def test_the_pictures_of_cifar10_are_named_and_can_be_read_in_each_way(image: Op
     stands_in = taken.name != "cifar10"
     assert len([line for line in said if f"{taken.name} instead of CIFAR-10" in line]) == stands_in
     assert first == second == "uint8 10000 3072 10000"
-
-
-@pytest.mark.long
-def test_torch_multiplies_with_openblas_or_with_the_reference_blas(image: Opened) -> None:
-    usual = image.run("python3", "-c", _MAPS)
-    assert "openblas-openmp/libopenblas" in usual
-    assert "/blas/libblas.so" not in usual
-    reference = image.run("env", _REFERENCE_BLAS, "python3", "-c", _MAPS)
-    assert "/blas/libblas.so" in reference
-    assert "/lapack/liblapack.so" in reference
-    assert "openblas" not in reference
 
 
 def test_it_runs_as_a_user_without_rights_and_programs_keep_their_licenses(image: Opened) -> None:

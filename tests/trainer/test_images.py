@@ -1,11 +1,7 @@
-"""ResNets on folders of pictures, which came in an archive; in the image's own Python."""
+"""ResNets on folders of pictures and on shards, in the image's own Python."""
 
 import io
-import json
-import shutil
-import subprocess
 import tarfile
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -24,12 +20,12 @@ random.seed(1)
 for folder, count in (("training", 33), ("testing", 20)):
     for number in range(count):
         kind, low = ("dark", 0) if number % 2 else ("light", 160)
-        place = Path("/out/made/pictures", folder, kind)
+        place = Path("/out/pictures", folder, kind)
         place.mkdir(parents=True, exist_ok=True)
         color = tuple(random.randrange(low, low + 90) for _ in range(3))
         suffix = "png" if number % 3 else "jpg"
         Image.new("RGB", (40, 36), color).save(place / f"{number}.{suffix}")
-Path("/out/made/pictures/DATASET").write_text('{"name": "shades"}')
+Path("/out/pictures/DATASET").write_text('{"name": "shades"}')
 """
 _COMPARE = """
 from pathlib import Path
@@ -48,33 +44,23 @@ for train in (True, False):
 
 @pytest.fixture(scope="module")
 def data(image: Opened, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory of a cache into which the job's container fetched an archive of pictures."""
+    """A directory with folders of pictures."""
     directory = tmp_path_factory.mktemp("data")
     directory.chmod(0o777)
     image.run("python3", "-c", _DRAW, mounts={directory: "/out"})
-    with tarfile.open(directory / "pictures.tar", "w") as archive:
-        archive.add(directory / "made/pictures", "pictures")
-    digest = sha256((directory / "pictures.tar").read_bytes()).hexdigest()
-    known = {"url": "file:///out/pictures.tar", "sha256": digest, "cache": "/out/cache"}
-    fetch = ("python3", "-m", "slipway_trainer.inputs", json.dumps(known))
-    size = (directory / "pictures.tar").stat().st_size
-    assert f": {size} bytes from" in image.run(*fetch, mounts={directory: "/out"})
-    assert ": 0 bytes fetched" in image.run(*fetch, mounts={directory: "/out"})
-    subprocess.run(["cp", "-r", directory / "cache" / digest, directory / "seen"], check=True)
-    return directory / "seen"
+    return directory
 
 
 def trained(image: Opened, directory: Path, data: Path, *more: str) -> list[Ended]:
-    directory.mkdir()
-    subprocess.run(["cp", "-r", data, directory / "seen"], check=True)
     ranks = [Rank(program=_PROGRAM)] * 2
-    return image.train(directory, *ranks, args=("--data", "/out/seen", *_ARGS, *more))
+    args = ("--data", "/pictures", *_ARGS, *more)
+    return image.train(directory, *ranks, args=args, more={data: "/pictures"})
 
 
 @pytest.fixture(scope="module")
 def two(image: Opened, data: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Ended]:
     """Two ranks, each with a process that reads pictures."""
-    return trained(image, tmp_path_factory.mktemp("two") / "ranks", data)
+    return trained(image, tmp_path_factory.mktemp("two"), data)
 
 
 def test_each_picture_is_trained_on_once_an_epoch_also_a_last_one_alone(two: list[Ended]) -> None:
@@ -86,38 +72,18 @@ def test_each_picture_is_trained_on_once_an_epoch_also_a_last_one_alone(two: lis
     assert {rank.message["dataset"] for rank in two} == {"shades"}, "as the folder says"
 
 
-def sharded(seen: Path) -> None:
-    """Put the pictures into two shards for each folder: each class's first half, and the rest.
-
-    Those for the test have their classes in files, as WebDataset writes them.
-    """
-    for folder in (seen / "pictures/training", seen / "pictures/testing"):
-        halves = [tarfile.open(folder / f"{number}.tar", "w") for number in range(2)]  # noqa: SIM115
-        for kind in [each for each in folder.iterdir() if each.is_dir()]:
-            files = sorted(kind.iterdir())
-            for number, file in enumerate(files):
-                half = halves[2 * number // len(files)]
-                if folder.name == "training":
-                    half.add(file, f"{kind.name}/{file.name}")
-                else:
-                    half.add(file, file.name)
-                    member = tarfile.TarInfo(f"{file.stem}.cls")
-                    member.size = len(kind.name)
-                    half.addfile(member, io.BytesIO(kind.name.encode()))
-            shutil.rmtree(kind)
-        for half in halves:
-            half.close()
-
-
 def test_tar_shards_are_trained_on_as_the_same_pictures_in_folders(
     image: Opened, data: Path, two: list[Ended], tmp_path: Path
 ) -> None:
     """Two reading processes change nothing, and torch.compile neither."""
-    shutil.copytree(data, tmp_path / "seen")
-    sharded(tmp_path / "seen")
+    for folder in ("training", "testing"):
+        (tmp_path / "shards" / folder).mkdir(parents=True)
+        with tarfile.open(tmp_path / "shards" / folder / "0.tar", "w") as shard:
+            for file in (data / "pictures" / folder).glob("*/*"):
+                shard.add(file, f"{file.parent.name}/{file.name}")
     # The back end that compiles nothing: the image has no C compiler.
     words = ("--workers", "2", "--compile", "eager")
-    again = trained(image, tmp_path / "again", tmp_path / "seen", *words)
+    again = trained(image, tmp_path, tmp_path / "shards", *words)
     assert [rank.code for rank in again] == [0, 0], again[0].errors
     for before, after in zip(two, again, strict=True):
         for event in ("step", "epoch"):
@@ -125,7 +91,7 @@ def test_tar_shards_are_trained_on_as_the_same_pictures_in_folders(
                 [each["loss"] for each in before.of(event)], rel=1e-4
             )
         assert after.message["accuracy"] == before.message["accuracy"]
-    mounts = {data: "/files", tmp_path / "seen": "/shards"}
+    mounts = {data: "/files", tmp_path / "shards": "/shards"}
     assert image.run("python3", "-c", _COMPARE, mounts=mounts).split() == ["33", "20"]
 
 

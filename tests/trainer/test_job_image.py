@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 import tarfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from images.build.trainer import ImageSpec
 from images.image_lifecycle import JobImageHandler
 from images.targets.containerd import Node
 from images.targets.target import target_of
+from tests.engine.awaiting import await_true
 from tests.unit.images.objects import Listener
 
 _START_LIMIT = 30.0
@@ -39,6 +39,15 @@ class Containerd:
     @property
     def target(self) -> dict[str, str]:
         return {"kind": "containerd", "address": self.address, "namespace": "k8s.io"}
+
+    @property
+    def node(self) -> Node:
+        return Node(self.address, "k8s.io")
+
+    def answers(self) -> bool:
+        with suppress(CommandFailed):
+            return self.node.is_up and self.node.digest("none") is None
+        return False
 
     def image_status(self, reference: str) -> bytes:
         """Ask as the kubelet does before it pulls; empty when the image isn't there.
@@ -64,35 +73,25 @@ def containerd(tmp_path: Path) -> Iterator[Containerd]:
 
 @contextmanager
 def _running(directory: Path) -> Iterator[Containerd]:
-    address, log = directory / "c.sock", directory / "containerd.log"
-    snapshots = 'plugins."io.containerd.grpc.v1.cri"'
-    config = directory / "containerd.toml"
+    directory.mkdir(exist_ok=True)
+    config, log = directory / "containerd.toml", directory / "containerd.log"
+    made = Containerd(str(directory / "c.sock"))
     config.write_text(
         f"version = 2\nroot = {json.dumps(str(directory / 'root'))}\n"
         f"state = {json.dumps(str(directory / 'state'))}\n"
-        f"[grpc]\naddress = {json.dumps(str(address))}\n"
-        f"[{snapshots}]\ndisable_tcp_service = true\n"
+        f"[grpc]\naddress = {json.dumps(made.address)}\n"
+        '[plugins."io.containerd.grpc.v1.cri"]\ndisable_tcp_service = true\n'
     )
     with log.open("wb") as output:
         process = subprocess.Popen(
             [toolchain.path("containerd"), "--config", config], stdout=output, stderr=output
         )
     try:
-        _until_up(Node(str(address), "k8s.io"), log)
-        yield Containerd(str(address))
+        await_true(made.answers, _START_LIMIT, log.read_text)
+        yield made
     finally:
         process.terminate()
         process.wait(_START_LIMIT)
-
-
-def _until_up(node: Node, log: Path) -> None:
-    began = time.monotonic()
-    while time.monotonic() - began < _START_LIMIT:
-        with suppress(CommandFailed):
-            if node.is_up and node.digest("none") is None:
-                return
-        time.sleep(0.2)
-    pytest.fail(f"containerd does not answer: {log.read_text()[-2000:]}", pytrace=False)
 
 
 @pytest.fixture
@@ -103,19 +102,6 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copy(cache_dir() / "toolchain.json", own)
     monkeypatch.setenv("XDG_CACHE_HOME", str(own.parent))
     return own
-
-
-@pytest.fixture
-def trainer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ImageSpec:
-    """A trainer's image of one file: the real one takes a minute to take in and write."""
-    folder = tmp_path / "trainer"
-    folder.mkdir()
-    (folder / "Dockerfile").write_text("FROM scratch\nCOPY model.py /\n")
-    (folder / "model.py").touch()
-    small = ImageSpec("slipway-small", folder)
-    monkeypatch.setattr(debian, "base_image", lambda *_: "scratch")
-    monkeypatch.setattr(job, "trainer_of", lambda _reference: small)
-    return small
 
 
 @pytest.fixture
@@ -143,8 +129,10 @@ def test_a_pod_can_run_it_by_its_digest(context: Path, containerd: Containerd) -
     inputs = _inputs(context, containerd)
     _, outputs = _OF.create(inputs, Listener())
     assert outputs["pinned"] == f"localhost/slipway-job-mine@{outputs['imageDigest']}"
-    for name in (outputs["reference"], outputs["pinned"]):
-        assert outputs["pinned"].encode() in _soon_known(containerd, name)
+    names = (outputs["reference"], outputs["pinned"])
+    pinned = outputs["pinned"].encode()
+    # The CRI hears of an image that was imported from containerd's events.
+    await_true(lambda: all(pinned in containerd.image_status(name) for name in names))
     state = {**inputs, **outputs}
     assert _OF.diff(state, inputs, Listener()) == []
     _OF.delete(state, Listener())
@@ -174,7 +162,6 @@ def test_the_next_containerd_links_what_was_unpacked_once_and_loses_nothing_with
     (archive,) = (cache / "images").glob("slipway-job-mine-*.tar")
     archive.write_text("not needed")
     following = tmp_path / "following"
-    following.mkdir()
     with _running(following) as other:
         assert _created(context, other) == _created(context, containerd)
     (linked,) = (following / "root").rglob("digits")
@@ -192,45 +179,25 @@ def test_where_nothing_can_be_linked_an_image_is_unpacked_again(
 ) -> None:
     shutil.rmtree(unpacked / "1")
     following = tmp_path / "following"
-    following.mkdir()
     with _running(following) as other:
-        node = Node(other.address, "k8s.io")
-        assert not node.link(unpacked)
+        assert not other.node.link(unpacked)
         # Layers that were left to the garbage collector would go while the next import uses them.
-        assert node._snapshots("list").splitlines()[1:] == []
+        assert other.node._snapshots("list").splitlines()[1:] == []
         _created(context, other)
     assert [path.read_text() for path in (following / "root").rglob("digits")] == ["0123456789\n"]
 
 
-def test_what_other_content_was_built_and_unpacked_to_goes_with_the_next_build(
-    context: Path, containerd: Containerd, unpacked: Path
-) -> None:
-    """It is the stack's until the new one is in its place."""
-    neighbor = unpacked.with_name("slipway-job-mine-too-0123456789ab.unpacked")
-    neighbor.mkdir()
-    for text in ("print(1)\n", "print(2)\n"):
-        (context / "train.py").write_text(text)
-        _created(context, containerd)
-    assert neighbor.exists()
-    assert not unpacked.exists()
-    assert not unpacked.with_suffix(".tar").exists()
-    assert len(list(unpacked.parent.glob("slipway-job-mine-*.tar"))) == 2
-
-
-def _soon_known(containerd: Containerd, name: str) -> bytes:
-    """The CRI hears of an image that was imported from containerd's events."""
-    began = time.monotonic()
-    while time.monotonic() - began < 10:
-        if answer := containerd.image_status(name):
-            return answer
-        time.sleep(0.1)
-    return b""
-
-
 def test_it_can_start_from_the_trainers_image(
-    context: Path, cache: Path, trainer: ImageSpec
+    context: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is pulled, also when the builder has forgotten it; and older content goes."""
+    # The real one takes a minute to take in and write.
+    trainer = ImageSpec("slipway-small", tmp_path / "trainer")
+    trainer.context.mkdir()
+    (trainer.context / "Dockerfile").write_text("FROM scratch\nCOPY model.py /\n")
+    (trainer.context / "model.py").touch()
+    monkeypatch.setattr(debian, "base_image", lambda *_: "scratch")
+    monkeypatch.setattr(job, "trainer_of", lambda _reference: trainer)
     trainer.build(Listener())
     shutil.rmtree(cache / "images" / "storage")
     (context / "Dockerfile").write_text("ARG TRAINER\nFROM ${TRAINER}\nCOPY train.py /\n")

@@ -1,13 +1,11 @@
 """The example with FSDP2 and sharded checkpoints, run as real processes in the image."""
 
-import json
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from core.paths import CHECKOUT
-from tests.trainer.conftest import Opened, free_port
+from tests.trainer.conftest import Ended, Opened
 
 _EXAMPLE = CHECKOUT / "examples/lm-fsdp"
 _EVERY, _STEPS, _STARTS = 4, 16, 100
@@ -15,18 +13,6 @@ _SMALL = (
     "--width", "32", "--layers", "1", "--context", "16", "--batch-size", "12",
     "--log-every", "1", "--save-every", str(_EVERY),
 )  # fmt: skip
-_KEEP_ALL = {"SLIPWAY_CHECKPOINT_KEEP": "9"}
-_RANKS = """
-rank=0
-while [ $rank -lt $WORLD_SIZE ]; do
-    RANK=$rank LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
-        OMP_NUM_THREADS=1 GLOO_SOCKET_IFNAME=lo TERMINATION_LOG=/out/$rank.message \
-        timeout 120 python3 "$@" > /out/$rank.out 2> /out/$rank.err &
-    pids="$pids $!"
-    rank=$((rank + 1))
-done
-for pid in $pids; do wait $pid; echo $?; done
-"""
 # It writes what it has loaded; with KILL_AT it dies while it writes the checkpoint of that step.
 _DISTURBED = """
 import os, runpy, signal, sys, time
@@ -75,33 +61,31 @@ for path in sys.argv[1:]:
 
 
 def train(
-    image: Opened,
-    out: Path,
-    checkpoints: str,
-    *arguments: str,
-    ranks: int = 2,
-    env: Mapping[str, str] | None = None,
+    image: Opened, out: Path, *program: str, ranks: int = 2, keep: int = 2
 ) -> dict[int, float]:
     """Train with so many ranks, which all succeed; return the loss of each step."""
-    assert start(image, out, checkpoints, *arguments, ranks=ranks, env=env) == [0] * ranks
-    events = map(json.loads, (out / "0.out").read_text().splitlines())
-    return {event["step"]: event["metrics"]["loss"] for event in events}
+    ended = start(image, out, *program, ranks=ranks, keep=keep)
+    assert [rank.code for rank in ended] == [0] * ranks, ended[0].errors
+    return {event["step"]: event["metrics"]["loss"] for event in ended[0].events}
 
 
 def start(
     image: Opened,
     out: Path,
     checkpoints: str,
+    program: str,
     *arguments: str,
     ranks: int = 2,
-    env: Mapping[str, str] | None = None,
-) -> list[int]:
-    """Start ranks of a Python program, with a directory for checkpoints; return how they ended."""
-    own = {"SLIPWAY_CHECKPOINT_DIR": f"/out/{checkpoints}", "WORLD_SIZE": ranks, **(env or {})}
-    variables = [f"{name}={value}" for name, value in {**own, "port": free_port()}.items()]
-    mounts = {_EXAMPLE: "/example", out: "/out"}
-    program = ("sh", "-c", _RANKS, "sh", *arguments)
-    return [int(code) for code in image.run("env", *variables, *program, mounts=mounts).split()]
+    keep: int = 2,
+    kill_at: str = "",
+) -> list[Ended]:
+    """Start ranks of a program with a directory for checkpoints; return how they ended."""
+    env = {
+        "SLIPWAY_CHECKPOINT_DIR": f"/out/{checkpoints}", "SLIPWAY_CHECKPOINT_KEEP": keep,
+        "KILL_AT": kill_at, "GLOO_SOCKET_IFNAME": "lo",
+    }  # fmt: skip
+    command = ("python3", program, *_SMALL, *arguments)
+    return image.pods(out, *command, ranks=ranks, env=env, more={_EXAMPLE: "/example"})
 
 
 def digests(image: Opened, out: Path, *checkpoints: str) -> list[str]:
@@ -113,7 +97,6 @@ def digests(image: Opened, out: Path, *checkpoints: str) -> list[str]:
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory that the ranks of all tests here share."""
     directory = tmp_path_factory.mktemp("lm")
-    directory.chmod(0o777)
     (directory / "disturbed.py").write_text(_DISTURBED)
     return directory
 
@@ -121,8 +104,8 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def undisturbed(image: Opened, out: Path) -> dict[int, float]:
     """The losses of a run on two ranks that keeps each checkpoint in `undisturbed`."""
-    arguments = ("/example/train.py", *_SMALL, "--steps", str(_STEPS))
-    losses = train(image, out, "undisturbed", *arguments, env=_KEEP_ALL)
+    program = ("/example/train.py", "--steps", str(_STEPS))
+    losses = train(image, out, "undisturbed", *program, keep=9)
     assert "Warning" not in (out / "0.err").read_text()
     assert list(losses) == list(range(1, _STEPS + 1))
     return losses
@@ -131,12 +114,12 @@ def undisturbed(image: Opened, out: Path) -> dict[int, float]:
 def test_a_run_that_is_killed_while_it_saves_ends_with_the_bytes_of_an_undisturbed_one(
     image: Opened, out: Path, undisturbed: dict[int, float]
 ) -> None:
-    arguments = (*_SMALL, "--steps", str(_STEPS))
-    ends = start(image, out, "killed", "/out/disturbed.py", *arguments, env={"KILL_AT": "8"})
-    assert 0 not in ends
+    steps = ("--steps", str(_STEPS))
+    ends = start(image, out, "killed", "/out/disturbed.py", *steps, kill_at="8")
+    assert 0 not in {rank.code for rank in ends}
     left = sorted(path.name for path in (out / "killed/8").iterdir())
     assert left == ["__0_0.distcp", "__1_0.distcp"]
-    losses = train(image, out, "killed", "/example/train.py", *arguments)
+    losses = train(image, out, "killed", "/example/train.py", *steps)
     assert losses == {step: loss for step, loss in undisturbed.items() if step > _EVERY}
     assert {path.name for path in (out / "killed").iterdir()} == {"12", "16"}
     before, after = digests(image, out, "undisturbed/16", "killed/16")
@@ -152,8 +135,8 @@ def test_a_checkpoint_of_two_ranks_is_gone_on_from_on_three_and_theirs_on_two(
     image.run("sh", "-c", f"cd /out && {copy}", "sh", "resharded", mounts={out: "/out"})
     losses: dict[int, float] = {}
     for ranks, steps in ((3, 12), (2, 16)):
-        arguments = ("/out/disturbed.py", *_SMALL, "--steps", str(steps))
-        losses |= train(image, out, "resharded", *arguments, ranks=ranks, env=_KEEP_ALL)
+        program = ("/out/disturbed.py", "--steps", str(steps))
+        losses |= train(image, out, "resharded", *program, ranks=ranks, keep=9)
         (out / "loaded").rename(out / f"loaded-{ranks}")
     states = ("resharded/8", "loaded-3", "resharded/12", "loaded-2")
     saved_by_2, loaded_by_3, saved_by_3, loaded_by_2 = digests(image, out, *states)
@@ -166,6 +149,6 @@ def test_a_checkpoint_of_two_ranks_is_gone_on_from_on_three_and_theirs_on_two(
 @pytest.mark.long
 def test_two_ranks_always_come_to_their_end(image: Opened, out: Path) -> None:
     for number in range(_STARTS):
-        arguments = ("/example/train.py", *_SMALL, "--save-every", "1", "--steps", "2")
-        ends = start(image, out, f"start-{number}", *arguments)
-        assert ends == [0, 0], f"{number}: {(out / '0.err').read_text()}"
+        often = ("--save-every", "1", "--steps", "2")
+        ends = start(image, out, f"start-{number}", "/example/train.py", *often)
+        assert [rank.code for rank in ends] == [0, 0], f"{number}: {ends[0].errors}"

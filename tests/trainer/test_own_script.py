@@ -38,15 +38,11 @@ def test_a_program_that_calls_them_cifar10_is_corrected(
 ) -> None:
     """What stands in for CIFAR-10 never passes for it."""
     about = json.loads(image.run("cat", "/data/cifar10/DATASET"))
-    tmp_path.chmod(0o777)
-    (tmp_path / "message").touch()
-    (tmp_path / "message").chmod(0o666)
     (tmp_path / "program.py").write_text(_LIAR)
     launch = ("python3", "-m", "slipway_trainer.launch", "--", "/out/program.py", way)
-    image.run("env", "TERMINATION_LOG=/out/message", *launch, mounts={tmp_path: "/out"})
-    message = json.loads((tmp_path / "message").read_text())
-    assert message["dataset"] == about["name"]
-    assert message["accuracy"] == 0.5
+    [pod] = image.pods(tmp_path, *launch, ranks=1)
+    assert pod.code == 0, pod.errors
+    assert (pod.message["dataset"], pod.message["accuracy"]) == (about["name"], 0.5)
 
 
 def test_a_script_without_a_main_guard_may_have_workers(image: Opened, tmp_path: Path) -> None:

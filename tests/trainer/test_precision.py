@@ -46,8 +46,6 @@ def test_all_ranks_choose_the_same_by_the_sum_of_their_times(image: Opened) -> N
 def test_a_run_says_what_was_chosen_and_comes_to_what_it_would_if_that_was_named(
     image: Opened, tmp_path: Path
 ) -> None:
-    (tmp_path / "auto").mkdir()
-    (tmp_path / "named").mkdir()
     chosen = image.train(tmp_path / "auto", Rank(), Rank(), args=_SMALL)
     [started] = {json.dumps(_told(rank.of("started")[0])) for rank in chosen}
     assert {json.dumps(_told(rank.message)) for rank in chosen} == {started}

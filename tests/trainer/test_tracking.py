@@ -102,20 +102,11 @@ def ran(image: Opened, tmp_path_factory: pytest.TempPathFactory) -> Ran:
     assert len(runs) == len(found["runs"]), "no run is there twice"
     ends = found["ends"]
     trained_at = max(ends[f"mnist-{rank}"]["ended"] for rank in (0, 1))
-    ended = {name: _ended(directory, name, end, trained_at) for name, end in ends.items()}
+    ended = {
+        name: Ended.read(directory, name, end["code"], end["ended"] - max(end["began"], trained_at))
+        for name, end in ends.items()
+    }
     return Ran(directory, ended, runs)
-
-
-def _ended(directory: Path, name: str, end: dict[str, Any], awaited: float) -> Ended:
-    lines = (directory / f"{name}.out").read_text().splitlines()
-    return Ended(
-        code=end["code"],
-        seconds=end["ended"] - max(end["began"], awaited),
-        signalled=None,
-        events=[json.loads(line) for line in lines if line.startswith("{")],
-        errors=(directory / f"{name}.err").read_text(),
-        message=json.loads((directory / f"{name}.message").read_text()),
-    )
 
 
 @pytest.mark.long

@@ -58,8 +58,6 @@ def test_ranks_with_uneven_shares_train_as_one_with_the_whole_batch(
     image: Opened, tmp_path: Path
 ) -> None:
     """Same samples, same global batch, same learning rate: only rounding tells them apart."""
-    (tmp_path / "three").mkdir()
-    (tmp_path / "one").mkdir()
     three = image.train(tmp_path / "three", *[Rank()] * 3, args=(*_UNEVEN, "--lr", "0.01"))
     whole = ("--batch-size", str(3 * 64), "--lr", "0.03")
     [one] = image.train(tmp_path / "one", Rank(whole), args=_UNEVEN)

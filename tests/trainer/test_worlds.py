@@ -3,7 +3,6 @@
 Two processes with the variables of two pods take each way of scripts/worlds.py.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -30,47 +29,30 @@ _WAYS = {
     "no_training": _NOT_JUDGED,
     "spawned": _NOT_JUDGED,
 }
-_FRAMEWORKS = {
-    "lightning": _TOGETHER,
-    "lightning_without_num_nodes": _APART,
-    "accelerate": _TOGETHER,
-    "accelerate_without_its_variable": _APART,
-}
+# With what they need they train together: test_frameworks.py.
+_FRAMEWORKS = {"lightning_without_num_nodes": _APART, "accelerate_without_its_variable": _APART}
 # FSDP2 trains on CPUs since torch 2.7.
 _OLD = {name: verdict for name, verdict in _WAYS.items() if name != "fsdp2"}
-_PODS = """
-for rank in 0 1; do
-    mkdir /out/$rank
-    RANK=$rank WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 \
-        MASTER_PORT=$port SLIPWAY_MESSAGE_DIR=/out/$rank TORCHELASTIC_RUN_ID=1 GROUP_RANK=$rank \
-        NODE_RANK=$rank OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 PYTHONPATH=/opt/slipway:/frameworks \
-        timeout 300 python3 /scripts/worlds.py "$@" > /out/$rank/out 2> /out/$rank/err &
-    pids="$pids $!"
-done
-for pid in $pids; do wait $pid; done
-"""
+_VARIABLES = {
+    "SLIPWAY_MESSAGE_DIR": "/out", "TORCHELASTIC_RUN_ID": 1, "LOCAL_RANK": 0, "LOCAL_WORLD_SIZE": 1,
+    "HF_HUB_OFFLINE": 1, "PYTHONPATH": "/opt/slipway:/frameworks",
+}  # fmt: skip
 
 
 def _verdicts(
     image: Opened, directory: Path, ways: Sequence[str], mounts: Mapping[Path, str]
 ) -> dict[str, str]:
     """Take all of these ways in two pods; return what their notes say of each."""
-    directory.chmod(0o777)
-    command = ("env", f"port={free_port(len(ways))}", "sh", "-c", _PODS, "sh", *ways)
-    image.run(*command, mounts={directory: "/out", _SCRIPTS: "/scripts", **mounts})
-    notes: dict[str, list[list[int]]] = {}
-    for rank in ("0", "1"):
-        errors = (directory / rank / "err").read_text()[-3000:]
-        lines = (directory / rank / "out").read_text().splitlines()
-        ends = {each["way"]: each for each in map(json.loads, filter(_is_end, lines))}
+    env = {**_VARIABLES, "MASTER_PORT": free_port(len(ways))}
+    command = ("python3", "/scripts/worlds.py", *ways)
+    pods = image.pods(directory, *command, env=env, more={_SCRIPTS: "/scripts", **mounts})
+    notes: dict[str, list[list[int]]] = {way: [] for way in ways}
+    for pod in pods:
+        ends = {each["way"]: each for each in pod.events if "way" in each}
         for way in ways:
-            assert ends[way]["code"] == 0, errors
-            notes.setdefault(way, []).extend([each] if (each := ends[way]["note"]) else [])
+            assert ends[way]["code"] == 0, pod.errors[-3000:]
+            notes[way] += [each] if (each := ends[way]["note"]) else []
     return {way: _verdict(each) for way, each in notes.items()}
-
-
-def _is_end(line: str) -> bool:
-    return line.startswith('{"way"')
 
 
 def _verdict(notes: list[list[int]]) -> str:
@@ -87,7 +69,6 @@ def test_what_joins_the_ranks_of_a_plain_script_is_seen(image: Opened, tmp_path:
 
 @pytest.mark.long
 def test_what_joins_the_ranks_of_a_plain_script_is_seen_on_torch_2_6(tmp_path: Path) -> None:
-    (tmp_path / "pods").mkdir()
     with opened(trainer("2.6"), tmp_path) as image:
         assert _verdicts(image, tmp_path / "pods", [*_OLD], {}) == _OLD
 

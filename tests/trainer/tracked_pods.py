@@ -4,7 +4,7 @@
 
 The plan has `pods`, each with its `name`, the launcher's `args` and its `env`. Those that are
 `early` start before the server on `port`, whose packages are in /mlflow, and the others when it
-answers. Beside the plan come NAME.out, NAME.err, NAME.message and NAME.outputs of each pod, and
+answers. Beside the plan come NAME.out, NAME.err, NAME.termination and NAME.outputs of each pod, and
 found.json: how each ended, and what the server has of all runs.
 """
 
@@ -46,18 +46,12 @@ def main(plan_file: Path) -> None:
 
 
 def _pod(here: Path, pod: dict[str, Any]) -> subprocess.Popen[bytes]:
-    message = here / f"{pod['name']}.message"
-    message.touch()
-    own = {
-        "TERMINATION_LOG": str(message),
-        "SLIPWAY_OUTPUT_DIR": str(here / f"{pod['name']}.outputs"),
-    }
-    with (
-        (here / f"{pod['name']}.out").open("wb") as out,
-        (here / f"{pod['name']}.err").open("wb") as err,
-    ):
+    place = str(here / pod["name"])
+    own = {"TERMINATION_LOG": f"{place}.termination", "SLIPWAY_OUTPUT_DIR": f"{place}.outputs"}
+    Path(own["TERMINATION_LOG"]).touch()
+    with Path(f"{place}.out").open("wb") as out, Path(f"{place}.err").open("wb") as err:
         return subprocess.Popen(
-            ["sh", "-c", _TIMED, here / pod["name"], sys.executable, *_LAUNCH, *pod["args"]],
+            ["sh", "-c", _TIMED, place, sys.executable, *_LAUNCH, *pod["args"]],
             env={**os.environ, **own, **pod["env"]}, stdout=out, stderr=err,
         )  # fmt: skip
 

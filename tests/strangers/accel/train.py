@@ -7,35 +7,30 @@ from torch.optim.lr_scheduler import OneCycleLR
 from torch.utils.data import DataLoader, TensorDataset
 
 
-def make_blobs(n, classes, dim, generator):
-    centers = torch.randn(classes, dim, generator=generator) * 0.8
-    labels = torch.randint(classes, (n,), generator=generator)
-    points = centers[labels] + torch.randn(n, dim, generator=generator)
-    return TensorDataset(points, labels)
-
-
-def get_dataloaders(args):
+def get_dataloaders():
     generator = torch.Generator().manual_seed(1234)
-    dataset = make_blobs(10_000, args.num_classes, 16, generator)
-    train_dataset = torch.utils.data.Subset(dataset, range(8_000))
-    eval_dataset = torch.utils.data.Subset(dataset, range(8_000, 10_000))
-    train_dataloader = DataLoader(train_dataset, shuffle=True, batch_size=args.batch_size)
+    centers = torch.randn(5, 16, generator=generator) * 0.8
+    labels = torch.randint(5, (10_000,), generator=generator)
+    points = centers[labels] + torch.randn(10_000, 16, generator=generator)
+    train_dataset = TensorDataset(points[:8_000], labels[:8_000])
+    eval_dataset = TensorDataset(points[8_000:], labels[8_000:])
+    train_dataloader = DataLoader(train_dataset, shuffle=True, batch_size=64)
     eval_dataloader = DataLoader(eval_dataset, shuffle=False, batch_size=250)
     return train_dataloader, eval_dataloader
 
 
 def training_function(args):
     # Initialize accelerator
-    accelerator = Accelerator(cpu=args.cpu, mixed_precision=args.mixed_precision)
-    set_seed(args.seed)
+    accelerator = Accelerator()
+    set_seed(42)
     accelerator.print(f"{accelerator.num_processes} processes, device {accelerator.device}")
 
-    train_dataloader, eval_dataloader = get_dataloaders(args)
+    train_dataloader, eval_dataloader = get_dataloaders()
     model = torch.nn.Sequential(
         torch.nn.Linear(16, 64),
         torch.nn.BatchNorm1d(64),
         torch.nn.ReLU(),
-        torch.nn.Linear(64, args.num_classes),
+        torch.nn.Linear(64, 5),
     )
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr / 25)
     lr_scheduler = OneCycleLR(
@@ -47,9 +42,6 @@ def training_function(args):
     model, optimizer, train_dataloader, eval_dataloader, lr_scheduler = accelerator.prepare(
         model, optimizer, train_dataloader, eval_dataloader, lr_scheduler
     )
-    if args.resume_from_checkpoint:
-        accelerator.print(f"Resumed from checkpoint: {args.resume_from_checkpoint}")
-        accelerator.load_state(args.resume_from_checkpoint)
 
     for epoch in range(args.num_epochs):
         model.train()
@@ -79,29 +71,8 @@ def training_function(args):
     accelerator.end_training()
 
 
-def main():
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Simple example of training script.")
     parser.add_argument("--num_epochs", type=int, default=4)
-    parser.add_argument("--num_classes", type=int, default=5)
-    parser.add_argument("--batch_size", type=int, default=64)
     parser.add_argument("--lr", type=float, default=3e-2)
-    parser.add_argument("--seed", type=int, default=42)
-    parser.add_argument(
-        "--mixed_precision",
-        type=str,
-        default=None,
-        choices=["no", "fp16", "bf16"],
-        help="Whether to use mixed precision. Bf16 requires PyTorch >= 1.10.",
-    )
-    parser.add_argument("--cpu", action="store_true", help="If passed, will train on the CPU.")
-    parser.add_argument(
-        "--resume_from_checkpoint",
-        type=str,
-        default=None,
-        help="If the training should continue from a checkpoint folder.",
-    )
     training_function(parser.parse_args())
-
-
-if __name__ == "__main__":
-    main()

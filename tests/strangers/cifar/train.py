@@ -56,45 +56,37 @@ def evaluate(test_loader, model, device):
 
 def main(args):
     # what every launcher sets
-    world_size = int(os.environ["WORLD_SIZE"])
     rank = int(os.environ["RANK"])
     local_rank = int(os.environ["LOCAL_RANK"])
-    distributed = world_size > 1
     device = torch.device("cuda", local_rank) if torch.cuda.is_available() else torch.device("cpu")
-
-    if distributed:
-        torch.distributed.init_process_group(
-            backend=args.backend, timeout=datetime.timedelta(minutes=args.timeout))
+    torch.distributed.init_process_group(
+        backend=args.backend, timeout=datetime.timedelta(minutes=args.timeout))
 
     transform = transforms.Compose(
         [transforms.ToTensor(), transforms.Normalize((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))])
     train_set = torchvision.datasets.CIFAR10(
         root=args.data_dir, train=True, download=True, transform=transform)
-    sampler = torch.utils.data.distributed.DistributedSampler(train_set) if distributed else None
+    sampler = torch.utils.data.distributed.DistributedSampler(train_set)
     train_loader = torch.utils.data.DataLoader(
-        train_set, batch_size=args.batch_size, shuffle=(sampler is None),
-        num_workers=args.workers, sampler=sampler)
+        train_set, batch_size=args.batch_size, num_workers=2, sampler=sampler)
     test_set = torchvision.datasets.CIFAR10(
         root=args.data_dir, train=False, download=True, transform=transform)
     test_loader = torch.utils.data.DataLoader(
-        test_set, batch_size=args.batch_size, shuffle=False, num_workers=args.workers)
+        test_set, batch_size=args.batch_size, shuffle=False, num_workers=2)
 
-    model = Net().to(device)
-    if distributed:
-        ids = [local_rank] if torch.cuda.is_available() else None
-        model = nn.parallel.DistributedDataParallel(model, device_ids=ids)
+    ids = [local_rank] if torch.cuda.is_available() else None
+    model = nn.parallel.DistributedDataParallel(Net().to(device), device_ids=ids)
     criterion = nn.CrossEntropyLoss()
-    optimizer = optim.SGD(model.parameters(), lr=args.learning_rate, momentum=args.momentum)
+    optimizer = optim.SGD(model.parameters(), lr=0.001, momentum=0.9)
 
     for epoch in range(args.epochs):
         print("Rank %d: Starting epoch %d" % (rank, epoch))
-        if distributed:
-            sampler.set_epoch(epoch)
+        sampler.set_epoch(epoch)
         model.train()
-        train(train_loader, model, criterion, optimizer, epoch, device, args.print_freq, rank)
+        train(train_loader, model, criterion, optimizer, epoch, device, 200, rank)
     print("Rank %d: Finished Training" % (rank))
 
-    if not distributed or rank == 0:
+    if rank == 0:
         os.makedirs(args.output_dir, exist_ok=True)
         torch.save(model.state_dict(), os.path.join(args.output_dir, "cifar_net.pt"))
         evaluate(test_loader, model, device)
@@ -105,11 +97,7 @@ if __name__ == "__main__":
     parser.add_argument("--data-dir", type=str, help="directory containing CIFAR-10 dataset")
     parser.add_argument("--epochs", default=10, type=int, help="number of epochs")
     parser.add_argument("--batch-size", default=16, type=int, help="mini batch size per process")
-    parser.add_argument("--workers", default=2, type=int, help="data loading workers per process")
-    parser.add_argument("--learning-rate", default=0.001, type=float, help="learning rate")
-    parser.add_argument("--momentum", default=0.9, type=float, help="momentum")
     parser.add_argument("--output-dir", default="outputs", type=str, help="where the model goes")
-    parser.add_argument("--print-freq", default=200, type=int, help="how often to print")
     parser.add_argument("--backend", default="gloo", type=str, help="gloo, nccl or mpi")
     parser.add_argument("--timeout", default=30, type=int, help="minutes to wait for the others")
     main(parser.parse_args())

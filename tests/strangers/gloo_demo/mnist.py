@@ -32,14 +32,14 @@ def should_distribute():
     return dist.is_available() and WORLD_SIZE > 1
 
 
-def train(args, model, device, loader, optimizer, epoch):
+def train(model, device, loader, optimizer, epoch):
     model.train()
     for i, (data, target) in enumerate(loader):
         optimizer.zero_grad()
         loss = F.nll_loss(model(data.to(device)), target.to(device))
         loss.backward()
         optimizer.step()
-        if i % args.log_interval == 0:
+        if i % 100 == 0:
             print('Train Epoch: {} [{}/{} ({:.0f}%)]\tloss={:.4f}'.format(
                 epoch, i * len(data), len(loader.dataset), 100. * i / len(loader), loss.item()))
 
@@ -56,19 +56,13 @@ def test(model, device, loader):
 
 def main():
     parser = argparse.ArgumentParser(description='PyTorch MNIST Example')
-    parser.add_argument('--batch-size', type=int, default=64)
     parser.add_argument('--epochs', type=int, default=1)
-    parser.add_argument('--lr', type=float, default=0.05)
-    parser.add_argument('--momentum', type=float, default=0.5)
-    parser.add_argument('--no-cuda', action='store_true', default=False)
-    parser.add_argument('--seed', type=int, default=1)
-    parser.add_argument('--log-interval', type=int, default=100)
     parser.add_argument('--backend', type=str, default=dist.Backend.GLOO,
                         choices=[dist.Backend.GLOO, dist.Backend.NCCL, dist.Backend.MPI])
     args = parser.parse_args()
 
-    torch.manual_seed(args.seed)
-    device = torch.device('cuda' if not args.no_cuda and torch.cuda.is_available() else 'cpu')
+    torch.manual_seed(1)
+    device = torch.device('cuda' if torch.cuda.is_available() else 'cpu')
     if should_distribute():
         print('Using distributed PyTorch with {} backend'.format(args.backend))
         dist.init_process_group(backend=args.backend)
@@ -76,15 +70,15 @@ def main():
     normalize = transforms.Compose([transforms.ToTensor(), transforms.Normalize((0.1307,), (0.3081,))])
     train_set = datasets.MNIST('../data', train=True, download=True, transform=normalize)
     test_set = datasets.MNIST('../data', train=False, transform=normalize)
-    train_loader = DataLoader(train_set, batch_size=args.batch_size, shuffle=True)
+    train_loader = DataLoader(train_set, batch_size=64, shuffle=True)
     test_loader = DataLoader(test_set, batch_size=1000)
 
     model = Net().to(device)
     if should_distribute():
         model = nn.parallel.DistributedDataParallel(model)
-    optimizer = optim.SGD(model.parameters(), lr=args.lr, momentum=args.momentum)
+    optimizer = optim.SGD(model.parameters(), lr=0.05, momentum=0.5)
     for epoch in range(1, args.epochs + 1):
-        train(args, model, device, train_loader, optimizer, epoch)
+        train(model, device, train_loader, optimizer, epoch)
         test(model, device, test_loader)
 
 

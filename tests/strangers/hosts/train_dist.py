@@ -1,7 +1,6 @@
 """Data parallel training with nothing but all_reduce; each process is told who it is."""
 import argparse
 import os
-from math import ceil
 from random import Random
 
 import torch
@@ -10,31 +9,6 @@ import torch.nn as nn
 import torch.nn.functional as F
 import torch.optim as optim
 from torchvision import datasets, transforms
-
-
-class Partition(object):
-    def __init__(self, data, index):
-        self.data, self.index = data, index
-
-    def __len__(self):
-        return len(self.index)
-
-    def __getitem__(self, index):
-        return self.data[self.index[index]]
-
-
-class DataPartitioner(object):
-    def __init__(self, data, sizes, seed=1234):
-        self.data, self.partitions = data, []
-        indexes = list(range(len(data)))
-        Random(seed).shuffle(indexes)
-        for share in sizes:
-            length = int(share * len(data))
-            self.partitions.append(indexes[:length])
-            indexes = indexes[length:]
-
-    def use(self, partition):
-        return Partition(self.data, self.partitions[partition])
 
 
 class Net(nn.Module):
@@ -53,9 +27,10 @@ def partition_dataset():
         transform=transforms.Compose([
             transforms.ToTensor(), transforms.Normalize((0.1307,), (0.3081,))]))
     size = dist.get_world_size()
-    bsz = int(128 / float(size))
-    partition = DataPartitioner(dataset, [1.0 / size for _ in range(size)]).use(dist.get_rank())
-    return torch.utils.data.DataLoader(partition, batch_size=bsz, shuffle=True), bsz
+    indexes = list(range(len(dataset)))
+    Random(1234).shuffle(indexes)
+    partition = torch.utils.data.Subset(dataset, indexes[dist.get_rank()::size])
+    return torch.utils.data.DataLoader(partition, batch_size=128 // size, shuffle=True)
 
 
 def average_gradients(model):
@@ -65,12 +40,11 @@ def average_gradients(model):
         param.grad.data /= size
 
 
-def run(rank, size, run_id, epochs):
+def run(rank, size, run_id, epochs=1):
     torch.manual_seed(1234)
-    train_set, bsz = partition_dataset()
+    train_set = partition_dataset()
     model = Net()
     optimizer = optim.SGD(model.parameters(), lr=0.05, momentum=0.5)
-    num_batches = ceil(len(train_set.dataset) / float(bsz))
     for epoch in range(epochs):
         epoch_loss = 0.0
         for data, target in train_set:
@@ -81,19 +55,9 @@ def run(rank, size, run_id, epochs):
             average_gradients(model)
             optimizer.step()
         print('Run', run_id, 'Rank', dist.get_rank(), 'of', size, ', epoch', epoch, ': loss',
-              epoch_loss / num_batches)
+              epoch_loss / len(train_set))
     if rank == 0:
         torch.save(model.state_dict(), run_id + '.pt')
-
-
-def init_processes(rank, run_id, hosts, epochs, backend='gloo'):
-    hosts = hosts.split(',')
-    os.environ['MASTER_ADDR'] = hosts[0]  # the first one is the master
-    os.environ['MASTER_PORT'] = '29500'
-    os.environ['WORLD_SIZE'] = str(len(hosts))
-    os.environ['RANK'] = str(rank)
-    dist.init_process_group(backend, rank=rank, world_size=len(hosts))
-    run(rank, len(hosts), run_id, epochs)
 
 
 if __name__ == '__main__':
@@ -101,6 +65,9 @@ if __name__ == '__main__':
     parser.add_argument('--run_id', type=str, help='The id of the run')
     parser.add_argument('--rank', type=int, help='The rank of this worker')
     parser.add_argument('--hosts', type=str, help='The list of hosts')
-    parser.add_argument('--epochs', type=int, default=1)
     args = parser.parse_args()
-    init_processes(args.rank, args.run_id, args.hosts, args.epochs)
+    hosts = args.hosts.split(',')
+    os.environ['MASTER_ADDR'] = hosts[0]  # the first one is the master
+    os.environ['MASTER_PORT'] = '29500'
+    dist.init_process_group('gloo', rank=args.rank, world_size=len(hosts))
+    run(args.rank, len(hosts), args.run_id)

@@ -1,7 +1,6 @@
 """One machine, several processes: each trains on its share, and DDP keeps them equal."""
 import json
 import os
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -14,18 +13,6 @@ WORLD_SIZE = torch.cuda.device_count() or 2
 DATA_DIR = "./data"
 MODEL_FILE = "./mnist_cnn.pt"
 ACCURACIES_FILE = "./mnist_cnn_accuracies.json"
-
-
-@dataclass
-class Hyperparameters:
-    backend: str = dist.Backend.GLOO
-    batch_size: int = 64
-    test_batch_size: int = 1000
-    epochs: int = 2
-    learning_rate: float = 0.05
-    sgd_momentum: float = 0.5
-    seed: int = 1
-    log_interval: int = 100
 
 
 class Net(nn.Module):
@@ -41,28 +28,18 @@ class Net(nn.Module):
         return F.log_softmax(self.fc2(x), dim=1)
 
 
-def download_mnist(data_dir):
-    for train in [True, False]:
-        datasets.MNIST(data_dir, train=train, download=True)
-
-
-def mnist_dataloader(data_dir, batch_size, train, rank=None, world_size=None):
-    dataset = datasets.MNIST(
-        data_dir, train=train, download=False,
+def mnist(train):
+    return datasets.MNIST(
+        DATA_DIR, train=train, download=False,
         transform=transforms.Compose(
             [transforms.ToTensor(), transforms.Normalize((0.1307,), (0.3081,))]),
     )
-    sampler = None
-    if rank is not None:
-        sampler = torch.utils.data.distributed.DistributedSampler(
-            dataset, rank=rank, num_replicas=world_size, shuffle=True)
-    return torch.utils.data.DataLoader(dataset, batch_size=batch_size, sampler=sampler)
 
 
-def dist_setup(rank, world_size, backend):
+def dist_setup(rank, world_size):
     os.environ["MASTER_ADDR"] = "localhost"
     os.environ["MASTER_PORT"] = "8888"
-    dist.init_process_group(backend, rank=rank, world_size=world_size)
+    dist.init_process_group("gloo", rank=rank, world_size=world_size)
 
 
 def evaluate(model, device, loader):
@@ -78,25 +55,26 @@ def evaluate(model, device, loader):
     return correct / total
 
 
-def train_mnist(rank, world_size, hp):
-    torch.manual_seed(hp.seed)
+def train_mnist(rank, world_size, epochs):
+    torch.manual_seed(1)
     device = torch.device("cuda", rank) if torch.cuda.is_available() else torch.device("cpu")
     print(f"Running MNIST training on rank {rank}, world size: {world_size}")
-    dist_setup(rank, world_size, hp.backend)
-    train_loader = mnist_dataloader(DATA_DIR, hp.batch_size, True, rank, world_size)
-    test_loader = mnist_dataloader(DATA_DIR, hp.test_batch_size, False)
+    dist_setup(rank, world_size)
+    sampler = torch.utils.data.distributed.DistributedSampler(mnist(train=True))
+    train_loader = torch.utils.data.DataLoader(mnist(train=True), 64, sampler=sampler)
+    test_loader = torch.utils.data.DataLoader(mnist(train=False), 1000)
     model = nn.parallel.DistributedDataParallel(Net().to(device))
-    optimizer = optim.SGD(model.parameters(), lr=hp.learning_rate, momentum=hp.sgd_momentum)
+    optimizer = optim.SGD(model.parameters(), lr=0.05, momentum=0.5)
     accuracies = []
-    for epoch in range(1, hp.epochs + 1):
-        train_loader.sampler.set_epoch(epoch)
+    for epoch in range(1, epochs + 1):
+        sampler.set_epoch(epoch)
         model.train()
         for batch_idx, (data, target) in enumerate(train_loader):
             optimizer.zero_grad()
             loss = F.nll_loss(model(data.to(device)), target.to(device))
             loss.backward()
             optimizer.step()
-            if rank == 0 and batch_idx % hp.log_interval == 0:
+            if rank == 0 and batch_idx % 100 == 0:
                 print("Train Epoch: {} [{}/{}]\tloss={:.4f}".format(
                     epoch, batch_idx * len(data), len(train_loader.dataset), loss.item()))
         if rank == 0:
@@ -110,7 +88,8 @@ def train_mnist(rank, world_size, hp):
 
 
 if __name__ == "__main__":
-    download_mnist(DATA_DIR)
-    mp.spawn(train_mnist, args=(WORLD_SIZE, Hyperparameters()), nprocs=WORLD_SIZE, join=True)
+    for train in [True, False]:
+        datasets.MNIST(DATA_DIR, train=train, download=True)
+    mp.spawn(train_mnist, args=(WORLD_SIZE, 2), nprocs=WORLD_SIZE, join=True)
     with open(ACCURACIES_FILE) as fp:
         print("Accuracies:", json.load(fp))

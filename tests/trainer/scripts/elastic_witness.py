@@ -3,7 +3,8 @@
 
 With it travel a scheduler, an average of the weights and a scaler that leaves out one step.
 Gradients are clipped. Where SPLIT says `index:first:last`, that worker neither sees the others nor
-is seen by them from the step `first` on, until it has made the step `last` by itself.
+is seen by them from the step `first` on, until it has made the step `last` by itself. Where FAIL_AT
+says `index:step`, that worker fails by itself.
 """
 
 import json
@@ -61,16 +62,13 @@ class Scaler:
         self.skipped = state["skipped"]
 
 
-def is_split() -> bool:
-    return split.exists()
-
-
-def only_seen(look: Any, mine: int) -> Any:
-    """Return `look` without those who are on the other side."""
-    seen = look()
-    return {
-        who: sight for who, sight in seen.items() if (index_of(who) == apart) == (mine == apart)
-    }
+def look(self: Rendezvous) -> Any:
+    """Return whom this worker sees: none on the other side of a split."""
+    seen = look_at_all(self)
+    if not split.exists():
+        return seen
+    is_here = {who: (index_of(who) == apart) == (index == apart) for who in seen}
+    return {who: sight for who, sight in seen.items() if is_here[who]}
 
 
 def changed(change: Change) -> None:
@@ -80,9 +78,7 @@ def changed(change: Change) -> None:
 
 
 look_at_all = Rendezvous.look
-Rendezvous.look = lambda self: (  # type: ignore[method-assign]
-    only_seen(lambda: look_at_all(self), index) if is_split() else look_at_all(self)
-)
+Rendezvous.look = look  # type: ignore[method-assign]
 
 model = nn.Embedding(SAMPLES, 1)
 nn.init.zeros_(model.weight)
@@ -92,10 +88,12 @@ average = torch.optim.swa_utils.AveragedModel(model)
 
 
 def train_one_batch(samples: Tensor) -> float:
-    if apart == index and service.ledger.step == first and not is_split() and not rejoined:
+    if apart == index and service.ledger.step == first and not split.exists() and not rejoined:
         split.touch()
         raise world.WorldChanged("this worker's network is gone")
     (-model(samples).mean()).backward()
+    if os.environ.get("FAIL_AT") == f"{index}:{service.ledger.step}":
+        raise ValueError("a mistake of this script")
     norm = float(nn.utils.clip_grad_norm_(model.parameters(), 0.01))
     if service.in_hand:  # not where the others have made this step already
         print(json.dumps({"event": "step", "step": service.ledger.step, "norm": norm}), flush=True)
@@ -119,9 +117,9 @@ with controller.scope():
     for (samples,) in loader:
         elastic_train_one_batch(samples)
         step = service.ledger.step - 1
-        if apart >= 0 and controller.size < 3 and not (is_split() and index == apart):
+        if apart >= 0 and controller.size < 3 and not (split.exists() and index == apart):
             time.sleep(0.2)  # so that the one that is alone gets further, and none ends before
-        if is_split() and index == apart and step >= last:
+        if split.exists() and index == apart and step >= last:
             rejoined = True
             split.unlink()
             print(json.dumps({"event": "alone", "steps": step}), flush=True)
@@ -131,6 +129,7 @@ print(
         {
             "event": "done",
             "size": controller.size,
+            "losses": controller.shared.losses,
             "counts": {int(n): int((counts == n).sum()) for n in counts.unique()},
             "scheduled": scheduler.last_epoch,
             "averaged": int(average.n_averaged),

@@ -15,22 +15,18 @@ class Model(lightning.LightningModule):  # type: ignore[misc]
         self.layer = nn.Linear(8, 2)
 
     def training_step(self, batch: list[Tensor], _: int) -> Tensor:
-        """Return the loss of a batch."""
         return F.cross_entropy(self.layer(batch[0]), batch[1])
 
     def validation_step(self, batch: list[Tensor], _: int) -> None:
-        """Log what a person wants to know."""
         output = self.layer(batch[0])
         self.log("val_loss", F.cross_entropy(output, batch[1]), sync_dist=True)
         self.log("accuracy", (output.argmax(1) == batch[1]).float().mean(), sync_dist=True)
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        """Return plain SGD."""
         return torch.optim.SGD(self.parameters(), lr=0.5)
 
 
 def batches(seed: int) -> DataLoader[tuple[Tensor, ...]]:
-    """Return random numbers with whether their sum is positive."""
     numbers = torch.randn(2048, 8, generator=torch.Generator().manual_seed(seed))
     return DataLoader(TensorDataset(numbers, (numbers.sum(1) > 0).long()), batch_size=32)
 

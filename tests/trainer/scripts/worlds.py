@@ -134,7 +134,7 @@ def spawned() -> None:
     multiprocessing.spawn(_child, nprocs=1)
 
 
-def _lightning(**options: Any) -> None:
+def lightning_without_num_nodes() -> None:
     import lightning  # type: ignore[import-not-found]
     from torch.utils.data import DataLoader, TensorDataset
 
@@ -153,23 +153,16 @@ def _lightning(**options: Any) -> None:
 
     trainer = lightning.Trainer(
         accelerator="cpu", devices=1, max_epochs=2, logger=False, enable_checkpointing=False,
-        enable_progress_bar=False, **options,
+        enable_progress_bar=False,
     )  # fmt: skip
     trainer.fit(Model(), DataLoader(TensorDataset(torch.randn(32, 8)), batch_size=4))
 
 
-def lightning() -> None:
-    _lightning(num_nodes=2)
-
-
-def lightning_without_num_nodes() -> None:
-    _lightning()
-
-
-def _accelerate(**options: Any) -> None:
+def accelerate_without_its_variable() -> None:
     from accelerate import Accelerator  # type: ignore[import-not-found]
 
-    accelerator, model = Accelerator(**options), network()
+    del os.environ["ACCELERATE_USE_CPU"]
+    accelerator, model = Accelerator(), network()
     wrapped, optimizer = accelerator.prepare(model, torch.optim.SGD(model.parameters(), lr=0.1))
     for _ in range(4):
         accelerator.backward(wrapped(torch.randn(4, 8)).square().mean())
@@ -177,19 +170,11 @@ def _accelerate(**options: Any) -> None:
         optimizer.zero_grad()
 
 
-def accelerate() -> None:
-    _accelerate()
-
-
-def accelerate_without_its_variable() -> None:
-    del os.environ["ACCELERATE_USE_CPU"]
-    _accelerate()
-
-
 if __name__ == "__main__":
     for module in _FRAMEWORKS:
         if any(way.split("_")[0] == module for way in sys.argv[1:]):
             import_module(module)
+    os.environ |= dict.fromkeys(("GROUP_RANK", "NODE_RANK"), os.environ["RANK"])
     first = int(os.environ["MASTER_PORT"])
     for number, way in enumerate(sys.argv[1:]):
         if (child := os.fork()) == 0:

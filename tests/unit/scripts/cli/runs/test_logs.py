@@ -90,34 +90,28 @@ def test_only_a_run_not_kept_to_its_end_needs_the_cluster(
 
 
 @pytest.mark.parametrize(
-    ("topology", "labels"),
+    ("topology", "labels", "unknown"),
     [
-        (Topology(2), ["rank 0", "rank 1"]),
-        (Topology(2, processes=2), ["rank 0-1", "rank 2-3"]),
-        (Topology(2, elastic=True), ["worker 0", "worker 1"]),
+        (Topology(1), ["rank 0"], "no rank 1. It has only rank 0."),
+        (Topology(2), ["rank 0", "rank 1"], "no rank 2. It has ranks 0 to 1."),
+        (Topology(2, processes=2), ["rank 0-1", "rank 2-3"], "no rank 4. It has ranks 0 to 3."),
+        (
+            Topology(2, elastic=True),
+            ["worker 0", "worker 1"],
+            "no worker 2. It has workers 0 to 1.",
+        ),
     ],
 )
-def test_a_line_begins_with_the_ranks_whose_log_it_is(
-    topology: Topology, labels: list[str], capsys: pytest.CaptureFixture[str]
+def test_a_line_begins_with_the_ranks_whose_log_it_is_and_an_unknown_one_is_named_with_others(
+    topology: Topology, labels: list[str], unknown: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    logs = [(number, f"c{number}", [line(number, "x")]) for number in (0, 1)]
+    logs = [(number, f"c{number}", [line(number, "x")]) for number, _ in enumerate(labels)]
     keep("mine-1", *logs, topology=topology)
     assert shown(capsys, state()) == [f"[{label}] x" for label in labels]
-    assert find("dev", state(), "mine", topology.world_size - 1).names == {1: labels[1]}
-
-
-@pytest.mark.parametrize(
-    ("topology", "rank", "message"),
-    [
-        (Topology(3), 3, "Job mine has no rank 3. It has ranks 0 to 2."),
-        (Topology(1), 1, "Job mine has no rank 1. It has only rank 0."),
-        (Topology(2, elastic=True), 2, "Job mine has no worker 2. It has workers 0 to 1."),
-    ],
-)
-def test_an_unknown_rank_is_named_with_others(topology: Topology, rank: int, message: str) -> None:
-    keep("mine-1", (0, "a", []), topology=topology)
-    with pytest.raises(CommandError, match=f"^{re.escape(message)}$"):
-        find("dev", state(), "mine", rank)
+    last = find("dev", state(), "mine", topology.world_size - 1)
+    assert last.names == {len(labels) - 1: labels[-1]}
+    with pytest.raises(CommandError, match=f"^Job mine has {re.escape(unknown)}$"):
+        find("dev", state(), "mine", topology.world_size)
 
 
 def test_a_silent_cluster_is_named_without_an_archive(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,18 +158,17 @@ def test_a_run_is_followed_to_its_end_in_the_order_of_time(
         there["metadata"]["labels"] = {"slipway.dev/run": "mine-2"}
         return 404 if now == last and end == "deleted" else 200, there
 
-    def pods_now(_body: Any) -> tuple[int, Any]:
-        pods = []
-        for rank, container in enumerate(("containerd://c0", "containerd://c1")):
-            each = pod(rank, state=RUNNING if now < last else ended(1, container=container))
-            pods.append(each)
-            each["metadata"].setdefault("labels", {})["slipway.dev/run"] = "mine-2"
-            [status] = each["status"]["containerStatuses"]
-            status |= {"containerID": container, "imageID": "", "ready": True}
-        return 200, {"kind": "PodList", "items": pods, "metadata": {}}
+    def pod_now(rank: int, _body: Any) -> tuple[int, Any]:
+        container = f"containerd://c{rank}"
+        each = pod(rank, state=RUNNING if now < last else ended(1, container=container))
+        each["metadata"]["labels"]["slipway.dev/run"] = "mine-2"
+        [status] = each["status"]["containerStatuses"]
+        status |= {"containerID": container, "imageID": "", "ready": True}
+        return 200, each
 
-    def pod_now(rank: int, body: Any) -> tuple[int, Any]:
-        return 200, pods_now(body)[1]["items"][rank]
+    def pods_now(body: Any) -> tuple[int, Any]:
+        pods = [pod_now(rank, body)[1] for rank in (0, 1)]
+        return 200, {"kind": "PodList", "items": pods, "metadata": {}}
 
     def log_now(rank: int, _body: Any) -> tuple[int, Any]:
         return 200, "".join(f"{line(each, str(each))}\n" for each in rounds[now][rank])

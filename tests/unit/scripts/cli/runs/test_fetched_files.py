@@ -102,7 +102,7 @@ def test_two_jobs_files_go_into_one_directory(run: Run, to: Path) -> None:
 
 
 def test_the_users_differing_files_are_all_named_and_kept(run: Run, to: Path) -> None:
-    """No file of the user's is overwritten, and all that is missing or changed is named."""
+
     (to / "logs").mkdir(parents=True)
     (to / "model.pt").write_text("mine")
     (to / "logs/train.txt").write_text("mine, too")

@@ -15,7 +15,6 @@ from scripts.cli.init import init
 from scripts.cli.terminal import CommandError
 from tests.unit.scripts.cli.kept_state import keep_state
 
-
 pytestmark = pytest.mark.usefixtures("folder")
 
 

@@ -24,6 +24,7 @@ class FakeApi:
         answers: By method and path, without the query: a function from the request's body to
             status and document. What is not there is answered 404.
         clock: Its time, in seconds since 1970; None for this machine's.
+        cut: Paths whose answer ends before its last bytes.
     """
 
     answers: dict[tuple[str, str], Respond] = field(default_factory=dict)
@@ -31,6 +32,7 @@ class FakeApi:
     kubeconfig: str = ""
     port: int = 0
     clock: float | None = None
+    cut: set[str] = field(default_factory=set)
 
     def says(self, method: str, path: str, document: Any, status: int = 200) -> None:
         """Answer the same whatever is sent."""
@@ -61,13 +63,14 @@ def served(api: FakeApi, tls: ssl.SSLContext | None = None) -> Iterator[FakeApi]
             refused: Answer = (404, {"kind": "Status", "message": f"{path} not found"})
             respond = api.answers.get((self.command, path), lambda _body: refused)
             status, document = respond(body)
-            text = document if isinstance(document, str) else json.dumps(document)
-            kind = "text/plain" if isinstance(document, str) else "application/json"
+            is_text = isinstance(document, str | bytes)
+            text = document if is_text else json.dumps(document)
+            content = text if isinstance(text, bytes) else text.encode()
             self.send_response(status)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(text.encode())))
+            self.send_header("Content-Type", "text/plain" if is_text else "application/json")
+            self.send_header("Content-Length", str(len(content)))
             self.end_headers()
-            self.wfile.write(text.encode())
+            self.wfile.write(content[: -5 if path in api.cut else None])
 
         do_GET = do_POST = do_PATCH = do_DELETE = answer  # noqa: N815 (as http.server calls them)
 

@@ -35,17 +35,23 @@ def config(root: Path) -> dict[str, Any]:
     return found
 
 
-def test_the_stack_is_one_node_with_the_users_account_alone(config: dict[str, Any]) -> None:
+def test_the_stack_is_one_node_with_the_users_account_and_prices_alone(
+    config: dict[str, Any], root: Path, tmp_path: Path
+) -> None:
     before = config["slipway:cluster"]
     before |= {"name": "mine", "resourceGroup": "mine", "production": True, "tier": "Standard"}
+    before["system"] = {"size": "Standard_D8s_v5", "maxNodes": 3}
+    prices = (root / "infra/cost/azure-prices.yaml").read_text()
+    (tmp_path / "prices.yaml").write_text(prices.replace("currency: USD", "currency: EUR"))
+    config["slipway:prices"] = str(tmp_path / "prices.yaml")
     found = stack_config(config)
     cluster = found["slipway:cluster"]
     own = ("subscription", "location", "api", "admins", "budget")
     assert {key: cluster[key] for key in own} == {key: before[key] for key in own}
     assert cluster["gpu"] is False
-    assert cluster["system"] == {"minNodes": 1, "maxNodes": 1}
+    assert cluster["system"] == {"minNodes": 1, "maxNodes": 1, "size": "Standard_D8s_v5"}
     assert not {"name", "resourceGroup", "production", "tier"} & cluster.keys()
-    assert cap_of(found, 5).hourly == 0.23
+    assert cap_of(found, 5) == Cap(5, 0.46, "EUR")
 
 
 def test_what_would_start_nothing_is_refused(config: dict[str, Any]) -> None:
@@ -60,20 +66,6 @@ def test_what_would_start_nothing_is_refused(config: dict[str, Any]) -> None:
     config["slipway:cluster"]["location"] = "West Europe"
     with pytest.raises(SettingsError, match="location"):
         cap_of(stack_config(config), 5)
-
-
-def test_a_price_table_of_the_users_own_counts(config: dict[str, Any], tmp_path: Path) -> None:
-    table = {
-        "currency": "EUR",
-        "sources": {"a": {"publisher": "b", "url": "https://c.example", "date": "2026-01-01"}},
-        "prices": [{"source": "a", "provider": "azure", "region": "norwayeast",
-                    "hourly": {"Standard_D8s_v5": 0.1}}],
-    }  # fmt: skip
-    (tmp_path / "prices.yaml").write_text(yaml.safe_dump(table))
-    config["slipway:cluster"] |= {"location": "norwayeast", "system": {"size": "Standard_D8s_v5"}}
-    config["slipway:prices"] = str(tmp_path / "prices.yaml")
-    cap = cap_of(stack_config(config), 5)
-    assert (cap.hourly, cap.currency) == (0.1, "EUR")
 
 
 @pytest.fixture

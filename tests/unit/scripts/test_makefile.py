@@ -15,7 +15,7 @@ from scripts.cli.__main__ import slipway
 
 VARIABLES = (
     *("STACK", "JOB", "RANK", "RUN", "PORT", "WITH", "TO", "KEEP", "FOLLOW", "FORMAT", "BASE"),
-    *("MINUTES", "QUICK", "ROWS", "JUNIT", "FILE"),
+    *("MINUTES", "QUICK", "ROWS", "JUNIT", "FILE", "SOURCE"),
 )
 COMMANDS: dict[str, list[str | None]] = {
     "up": [], "preview": [None], "down": ["keep"], "kubeconfig": [], "rerun": [None],
@@ -91,6 +91,7 @@ def test_a_value_arrives_as_it_is(checkout: Path, value: str) -> None:
     ):
         lines = [arguments for arguments, _, _ in called]
         assert [each for each in expected if each not in lines] == []
+        assert {source for _, _, source in called} == {value}
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -105,13 +106,6 @@ def test_a_value_with_a_dash_is_no_option(name: str, monkeypatch: pytest.MonkeyP
     assert {called[0].get(each, "--help") for each in ("job", "file", "to", "keep", "other")} == {
         "--help"
     }
-
-
-def test_the_source_of_the_tools_arrives_both_ways(checkout: Path) -> None:
-    assert make(checkout, "setup", "SOURCE=build")[1][2] == "build"
-    assert make(checkout, "setup", SOURCE="build")[1][2] == "build"
-    assert make(checkout, "setup", "SOURCE=$(shell touch done)")[1][2] == "$(shell touch done)"
-    assert not make(checkout, "setup")[1][2]
 
 
 @pytest.mark.parametrize("name", ["PYTHONPATH", "PYTHONHOME", "PYTHONSAFEPATH", "SLIPWAY_PROJECT"])

@@ -86,7 +86,7 @@ def test_the_state_directory_and_all_that_is_made_in_it_is_its_owners_alone(
 def test_a_state_directory_that_takes_nothing_is_one_sentence_in_every_command(
     state: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A full or read-only state directory is one sentence with its path, in every command."""
+
     reason = errno.ENOSPC if name in {"logs", "preview"} else errno.EROFS
 
     def closed(path: Path, *_: object, **__: object) -> None:

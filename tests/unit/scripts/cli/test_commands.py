@@ -3,6 +3,7 @@
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -12,6 +13,7 @@ from scripts.cli import commands, config
 from scripts.cli.backend import INTERRUPTED, Cli
 from scripts.cli.config import cluster_of, ensure_own, jobs_of, settings_of
 from scripts.cli.kubeconfig import explanation
+from scripts.cli.runs import results
 from scripts.cli.terminal import CommandError
 from tests.unit.scripts.cli.kept_state import keep_state, resource
 from tests.unit.shell_program import shell_program
@@ -64,13 +66,20 @@ def test_a_file_is_read_as_pulumi_reads_it(checkout: Path) -> None:
     assert settings_of("mine")["slipway:notify"] == expected
 
 
-def test_a_stack_that_is_not_there_is_one_message_with_those_that_are(checkout: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("knid", "There is no stack 'knid'. Did you mean kind? Stacks: dev, kind, mine"),
+        *((name, f"{name!r} is not a valid stack name: ") for name in ("../x", "", "ü", "a" * 101)),
+    ],
+)
+def test_a_stack_that_is_not_there_is_one_message(name: str, why: str, checkout: Path) -> None:
+    files = {*checkout.parent.rglob("*")}
     with pytest.raises(CommandError) as unknown:
-        ensure_own("knid")
-    text = str(unknown.value)
-    assert text.startswith("There is no stack 'knid'. Did you mean kind? Stacks: dev, kind, mine")
-    assert "\n" not in text
-    assert not (checkout / "Pulumi.knid.yaml").exists()
+        ensure_own(name)
+    assert str(unknown.value).startswith(why)
+    assert "\n" not in str(unknown.value)
+    assert {*checkout.parent.rglob("*")} == files
 
 
 @pytest.mark.parametrize(
@@ -95,15 +104,6 @@ def test_an_unreadable_file_names_the_position(text: str, told: str, checkout: P
     assert jobs_of("mine") == []
 
 
-@pytest.mark.parametrize("name", ["../x", "", "ü", "a" * 101])
-@pytest.mark.usefixtures("checkout")
-def test_an_invalid_stack_name_is_refused_with_the_rule(name: str) -> None:
-    with pytest.raises(CommandError) as refused:
-        ensure_own(name)
-    said = str(refused.value)
-    assert said.startswith(f"{name!r} is not a valid stack name: use only letters, digits")
-
-
 @pytest.mark.usefixtures("checkout")
 def test_a_stack_made_meanwhile_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Callable[[], None]] = [lambda: None, keep_state]
@@ -116,6 +116,24 @@ def test_a_stack_made_meanwhile_is_taken(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(CommandFailed):
         commands.prepared("dev")
     assert commands.prepared("dev").stack == "dev"
+
+
+def test_no_update_leaves_out_a_part_of_the_stack_or_replaces_what_was_not_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`--target` and `--exclude` would leave out a part."""
+    ran = Mock(return_value=0)
+    monkeypatch.setattr(Cli, "run", ran)
+    monkeypatch.setattr(commands, "prepared", Cli)
+    monkeypatch.setattr(results, "summarize", ran)
+    runs = {name: resource(tokens.PYTORCH_JOB, name) for name in ("a", "b")}
+    keep_state(resources=[*runs.values()])
+    commands.up("dev")
+    whole = ["up", "--yes", "--skip-preview", "--suppress-outputs", "--suppress-progress"]
+    assert [*ran.call_args_list[0].args] == whole
+    ran.reset_mock()
+    commands.rerun("dev", "b")
+    assert [*ran.call_args_list[0].args] == [*whole, "--replace", runs["b"]["urn"]]
 
 
 def test_after_ctrl_c_a_message_confirms_that_outputs_are_kept(

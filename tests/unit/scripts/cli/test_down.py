@@ -264,6 +264,7 @@ def test_down_destroys_a_stack_whose_file_is_gone_and_looks_for_what_is_left_of_
     monkeypatch.setattr(down, "prove", prove)
     assert down.down("gone-file") == 0
     assert [each.args[0] for each in run.call_args_list] == ["destroy", "stack"]
+    assert "--preserve-config" in run.call_args.args
     prove.assert_called_once_with("gone-file", {"kind": "embedded", "name": "mine"})
     assert not state_file("gone-file").exists()
 

@@ -15,10 +15,7 @@ from scripts.cli.init import init
 from scripts.cli.terminal import CommandError
 from tests.unit.scripts.cli.kept_state import keep_state
 
-
-@pytest.fixture(autouse=True)
-def _folder(folder: Path) -> None:
-    """Let the project's folder be an empty one."""
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def made(stack: str = "dev", *, build: bool = False, **answers: object) -> StackSettings:

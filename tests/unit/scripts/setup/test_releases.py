@@ -6,7 +6,6 @@ import ssl
 import tarfile
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from rich.console import Console
@@ -20,7 +19,7 @@ from scripts.setup import record, releases
 from scripts.setup.record import Entries
 from scripts.setup.steps import Steps
 from scripts.setup.tools import MODULES, Release, Tool, tools_of
-from tests.doubles.serving import in_background
+from tests.unit.fake_api import FakeApi, served
 
 CONTENT = b"#!/bin/sh\necho 1.2.3\n"
 CHECKSUM = hashlib.sha256(CONTENT).hexdigest()
@@ -29,30 +28,17 @@ KUBELET = Tool("kubelet", module=KUBERNETES)
 HTML = b"<!doctype html><html><body>Log in to the network</body></html>"
 
 
-class Site:
-    """A release site over HTTPS, which answers what a test says."""
+def publish(site: FakeApi, content: bytes = CONTENT, checksum: str = CHECKSUM) -> None:
+    """Let a site have a release of kubelet, and what its publisher says of it."""
+    site.says("GET", "/kubelet", content)
+    site.says("GET", "/kubelet.sha256", checksum)
 
-    def __init__(self) -> None:
-        self.files: dict[str, bytes] = {}
-        self.short = set[str]()
-        self.asked: list[str] = []
-        self.hangs = threading.Event()
-        self.goes_on = threading.Event()
-        self.port = 0
 
-    def serves(self, content: bytes = CONTENT, checksum: str = CHECKSUM) -> None:
-        self.files = {"/kubelet": content, "/kubelet.sha256": checksum.encode()}
-
-    def serve(self, handler: BaseHTTPRequestHandler) -> None:
-        self.asked.append(handler.path)
-        if self.hangs.is_set():
-            self.goes_on.wait(30)
-            return
-        content = self.files.get(handler.path)
-        handler.send_response(404 if content is None else 200)
-        handler.send_header("Content-Length", str(len(content or b"")))
-        handler.end_headers()
-        handler.wfile.write((content or b"")[: -5 if handler.path in self.short else None])
+def asked(site: FakeApi) -> list[str]:
+    """Return the paths that a site was asked for since the last time."""
+    paths = [path for _, path, _ in site.asked]
+    site.asked.clear()
+    return paths
 
 
 @pytest.fixture(scope="module")
@@ -64,29 +50,17 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Layout:
 
 
 @pytest.fixture
-def site(authority: Layout, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+def site(authority: Layout, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeApi]:
+    """A release site over HTTPS."""
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(authority.certificate("etcd-ca")))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    made = Site()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            made.serve(self)
-
-        def log_message(self, *_arguments: object) -> None:
-            """Print nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    monkeypatch.setattr(releases, "_ANSWER_SECONDS", 60.0)  # so that a busy machine has time
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(authority.certificate("etcd"), authority.key("etcd"))
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    made.port = server.server_port
-    release = Release(f"https://127.0.0.1:{made.port}/{{tool}}")
-    monkeypatch.setitem(vars(KUBERNETES), "release", release)
-    monkeypatch.setattr(releases, "_ANSWER_SECONDS", 60.0)  # so that a busy machine has time
-    with in_background(server):
-        yield made
-        made.goes_on.set()
+    with served(FakeApi(), context) as site:
+        release = Release(f"https://127.0.0.1:{site.port}/{{tool}}")
+        monkeypatch.setitem(vars(KUBERNETES), "release", release)
+        yield site
 
 
 def fetched(*tools: Tool) -> tuple[Entries, str]:
@@ -107,8 +81,10 @@ def refusal() -> str:
 
 
 @pytest.mark.parametrize("form", ["{0}  kubelet", "{1}  kubectl\n{0} *kubelet\n", "{0}\n"])
-def test_a_release_with_its_publishers_checksum_is_used_and_recorded(form: str, site: Site) -> None:
-    site.serves(checksum=form.format(CHECKSUM, "0" * 64))
+def test_a_release_with_its_publishers_checksum_is_used_and_recorded(
+    form: str, site: FakeApi
+) -> None:
+    publish(site, checksum=form.format(CHECKSUM, "0" * 64))
     found, printed = fetched()
     record.save(found)
     used = tool("kubelet")
@@ -131,62 +107,63 @@ def test_a_release_with_its_publishers_checksum_is_used_and_recorded(form: str, 
     ids=["other", "page", "of-another"],
 )
 def test_a_release_that_is_not_what_its_publisher_lists_is_refused(
-    content: bytes, checksum: str, reason: str, site: Site
+    content: bytes, checksum: str, reason: str, site: FakeApi
 ) -> None:
-    site.serves(content, checksum)
+    publish(site, content, checksum)
     assert reason in refusal()
 
 
-def test_a_truncated_or_missing_release_is_refused(site: Site) -> None:
-    site.serves()
-    site.short = {"/kubelet"}
+def test_a_truncated_or_missing_release_is_refused(site: FakeApi) -> None:
+    publish(site)
+    site.cut = {"/kubelet"}
     assert "/kubelet: " in refusal()
     for missing in ("/kubelet", "/kubelet.sha256"):
-        del site.files[missing]
+        del site.answers["GET", missing]
         url = f"https://127.0.0.1:{site.port}{missing}"
         assert f"404 Client Error: Not Found for url: {url}" in refusal()
 
 
-def test_a_checksum_that_changes_is_refused_ever_after(site: Site) -> None:
-    site.serves()
+def test_a_checksum_that_changes_is_refused_ever_after(site: FakeApi) -> None:
+    publish(site)
     record.save(fetched()[0])
     (cache_dir() / "bin" / "kubelet").unlink()
     other = hashlib.sha256(b"other").hexdigest()
-    site.serves(content=b"other", checksum=other)
+    publish(site, b"other", other)
     for _ in range(2):
         assert f"was {CHECKSUM} when it was first used, but is now {other}" in refusal()
     assert record.checksums().popitem()[1] == CHECKSUM
 
 
-def test_a_site_that_hangs_is_asked_once_and_a_file_that_stops_coming_is_given_up(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("silent", "limit", "paths"),
+    [
+        ("/kubelet", "_SILENCE_SECONDS", {"/kubelet", "/kubelet.sha256"}),
+        ("/kubelet.sha256", "_ANSWER_SECONDS", {"/kubelet.sha256"}),
+    ],
+    ids=["file", "checksum"],
+)
+def test_a_site_that_hangs_is_given_up_and_asked_no_more(
+    silent: str, limit: str, paths: set[str], site: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site.serves()
-    monkeypatch.setattr(releases, "_SILENCE_SECONDS", 0.3)
-    with monkeypatch.context() as hanging:
-
-        def published(*_: str) -> str:
-            site.hangs.set()
-            return CHECKSUM
-
-        hanging.setattr(releases, "published", published)
-        assert "no response" in refusal()
-    monkeypatch.setattr(releases, "_ANSWER_SECONDS", 0.5)
-    site.asked.clear()
+    publish(site)
+    monkeypatch.setattr(releases, limit, 0.5)
+    goes_on = threading.Event()
+    site.answers["GET", silent] = lambda _: (200, str(goes_on.wait(30)))
     assert refusal() == "No release from 127.0.0.1: no response. Building from source instead."
-    assert set(site.asked) == {"/kubelet.sha256"}
+    goes_on.set()
+    assert {*asked(site)} == paths
 
 
-def test_another_certificate_is_refused(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    site.serves()
+def test_another_certificate_is_refused(site: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish(site)
     monkeypatch.delenv("REQUESTS_CA_BUNDLE")
     monkeypatch.delenv("CURL_CA_BUNDLE", raising=False)
     assert "CERTIFICATE_VERIFY_FAILED" in refusal()
-    assert site.asked == []
+    assert asked(site) == []
 
 
 def test_an_archive_is_fetched_once_for_all_its_tools_and_refused_where_one_is_missing(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    site: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"https://127.0.0.1:{site.port}/pulumi.tar.gz"
     monkeypatch.setitem(vars(PULUMI), "release", Release(url, member="pulumi/{tool}"))
@@ -198,22 +175,22 @@ def test_an_archive_is_fetched_once_for_all_its_tools_and_refused_where_one_is_m
         with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
             for each in members:
                 archive.addfile(tarfile.TarInfo(f"pulumi/{each}"))
+        site.says("GET", "/pulumi.tar.gz", buffer.getvalue())
         checksum = hashlib.sha256(buffer.getvalue()).hexdigest()
-        site.files = {"/pulumi.tar.gz": buffer.getvalue()}
-        site.files["/pulumi.tar.gz.sha256"] = checksum.encode()
+        site.says("GET", "/pulumi.tar.gz.sha256", checksum)
 
     serve("pulumi")
     found, printed = fetched(*parts)
     assert found == {}
     assert record.checksums() == {}
     assert "pulumi/pulumi-language-python can't be unpacked" in printed
-    site.asked.clear()
+    asked(site)
     serve(*names, "x")
     found, _ = fetched(*parts)
-    assert {name: entry.version for name, entry in found.items()} == dict.fromkeys(
+    assert {name: each.version for name, each in found.items()} == dict.fromkeys(
         names, PULUMI.version
     )
-    assert len(site.asked) == 2
+    assert len(asked(site)) == 2
 
 
 def test_where_each_release_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,16 +199,16 @@ def test_where_each_release_is(monkeypatch: pytest.MonkeyPatch) -> None:
     files = releases.files_of(tools_of(CLUSTERS["embedded"]))
     assert all(tool.module is not None for tools in files.values() for tool in tools)
     found = {each.address: each.checksums for each in files}
-    kube, pulumi = KUBERNETES.version, PULUMI.version.removeprefix("v")
-    kubelet = f"https://dl.k8s.io/release/{kube}/bin/linux/amd64/kubelet"
-    assert found[kubelet] == f"{kubelet}.sha256"
+    kubelet = f"https://dl.k8s.io/release/{KUBERNETES.version}/bin/linux/amd64/kubelet"
+    site, pulumi = "https://get.pulumi.com/releases/sdk", PULUMI.version
+    place, number = "https://github.com/coredns/coredns/releases/download", COREDNS.version[1:]
+    dns = f"{place}/v{number}/coredns_{number}_linux_amd64.tgz"
+    checksums = {
+        kubelet: f"{kubelet}.sha256",
+        f"{site}/pulumi-{pulumi}-linux-x64.tar.gz": f"{site}/pulumi-{pulumi[1:]}-checksums.txt",
+        dns: f"{dns}.sha256",
+    }
+    assert found.items() >= checksums.items()
     assert sum("dl.k8s.io" in address for address in found) == 6
-    site = "https://get.pulumi.com/releases/sdk"
-    cli = f"{site}/pulumi-v{pulumi}-linux-x64.tar.gz"
-    assert found[cli] == f"{site}/pulumi-{pulumi}-checksums.txt"
-    number = COREDNS.version.removeprefix("v")
-    place = f"https://github.com/coredns/coredns/releases/download/v{number}"
-    dns = f"{place}/coredns_{number}_linux_amd64.tgz"
-    assert found[dns] == f"{dns}.sha256"
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
     assert releases.files_of(tools_of(None)) == {}

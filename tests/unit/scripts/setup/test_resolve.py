@@ -87,11 +87,16 @@ def refused(tools: tuple[Tool, ...]) -> list[str]:
 
 
 def test_path_comes_before_a_package_and_a_package_before_a_build(machine: Machine) -> None:
+    """A second set-up looks for nothing and runs nothing."""
     machine.on_path |= {"runc"}
     machine.packages = {"etcd-server": "etcd"}
     machine.builds = {"coredns"}
     runc, etcd = Tool("runc", package="runc"), Tool("etcd", package="etcd-server")
-    found = resolved((PULUMI, runc, etcd, Tool("coredns", module=COREDNS)))
+    tools = (PULUMI, runc, etcd, Tool("coredns", module=COREDNS))
+    found = resolved(tools)
+    machine.looked_for.clear()
+    assert resolved(tools) == found
+    assert machine.looked_for == []
     origins = {"etcd": "Debian package", "coredns": "built"}
     assert {name: entry.origin for name, entry in found.items()} == {
         **dict.fromkeys(("pulumi", "runc"), "on PATH"), **origins,
@@ -185,15 +190,6 @@ def test_tools_that_only_up_needs_are_a_warning_in_previews_and_not_built(
     assert "minikube" not in entries
     assert (problems, machine.built) == ([], [])
     assert "`up` will require minikube: not on PATH. Install it." in console.export_text()
-
-
-def test_a_second_set_up_looks_for_nothing_and_runs_nothing(machine: Machine) -> None:
-    tools = (PULUMI, Tool("runc", package="runc"))
-    machine.on_path |= {"runc"}
-    first = resolved(tools)
-    machine.looked_for.clear()
-    assert resolved(tools) == first
-    assert (machine.looked_for, machine.installed) == ([], [])
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def test_a_steps_variables_are_added_to_our_own(
     assert (cache / "logs" / "it.log").read_text() == "http://proxy:1 yes\n"
 
 
-def test_a_failed_step_shows_its_status_and_log(console: Console, cache: Path) -> None:
+def test_a_failed_step_shows_its_status_or_limit_and_log(console: Console, cache: Path) -> None:
     with pytest.raises(StepFailed) as failed:
         run(Steps(console), "seq 100; echo why >&2; exit 3")
     text = str(failed.value)
@@ -36,9 +36,6 @@ def test_a_failed_step_shows_its_status_and_log(console: Console, cache: Path) -
     assert "\n  50\n" not in text
     with pytest.raises(StepFailed, match="No such file"):
         Steps(console).run("Building it", ["/nowhere/go"], log="it", estimate="1 s", limit=1)
-
-
-def test_a_step_ends_at_its_limit(console: Console) -> None:
     with pytest.raises(StepFailed, match="did not finish within 0 s"):
         run(Steps(console), "sleep 60", limit=0.3)
 

@@ -83,17 +83,12 @@ def test_a_container_cluster_needs_few_tools(kind: str, monkeypatch: pytest.Monk
 STEPS = Steps(Console(file=io.StringIO()))
 
 
-@pytest.fixture(autouse=True)
-def _go(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let Go keep its own cache, which does not depend on Slipway's."""
+@pytest.fixture
+def wrapper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A wrapper module `hello` that builds, with Go's own cache, which is not Slipway's."""
     for variable in ("GOCACHE", "GOMODCACHE"):
         asked = subprocess.run(["go", "env", variable], capture_output=True, text=True, check=True)
         monkeypatch.setenv(variable, asked.stdout.strip())
-
-
-@pytest.fixture
-def wrapper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A wrapper module `hello` that builds."""
     monkeypatch.setattr(tools, "WRAPPERS", tmp_path)
     directory = tmp_path / "hello"
     directory.mkdir()
@@ -102,8 +97,8 @@ def wrapper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return directory
 
 
-def hello() -> tuple[GoModule, Tool]:
-    module = GoModule("hello", {"greeter": "."}, "1 s")
+def hello(package: str = ".") -> tuple[GoModule, Tool]:
+    module = GoModule("hello", {"greeter": package}, "1 s")
     return module, Tool("greeter", module=module)
 
 
@@ -112,8 +107,7 @@ def test_a_tool_is_built_into_the_cache_and_runs(package: str, wrapper: Path, ca
     """Whatever its major version, which is no part of its name."""
     if package != ".":
         (wrapper / "go.mod").write_text(f"module {package}\n\ngo 1.21\n")
-    module = GoModule("hello", {"greeter": package}, "1 s")
-    tool = Tool("greeter", module=module)
+    module, tool = hello(package)
     made = golang.build(module, [tool], STEPS)
     path = cache / "bin" / "greeter"
     origin = "built from its Go module"

@@ -47,8 +47,10 @@ def job(result: Mapping[str, Any] | None = None) -> JobState:
         ("loss", 0.1, 0.0, "0.1 worse"),
     ],
 )
-def test_each_figure_has_a_direction(figure: str, mine: float, other: float, verdict: str) -> None:
-    """A comparison shows by how much each figure is better or worse than the baseline's."""
+def test_each_figure_is_better_or_worse_by_its_direction(
+    figure: str, mine: float, other: float, verdict: str
+) -> None:
+
     [cell] = beside(record(**{figure: mine}), record(**{figure: other})).values()
     assert cell == f"{other:.6g} ({verdict})"
 

@@ -22,6 +22,14 @@ from slipway_trainer.agent import artifacts, tar
 FILES = {"model.pt": b"weights" * 300_000, "logs/train.txt": b"", "a b.json": b"{}"}
 
 
+def fetched(place: Path, to: Path, known: dict[str, Any]) -> Received:
+    """Fetch a folder of the place where files are kept, as a pod sends it."""
+    stream = io.BytesIO()
+    tar.write(f"file://{place}", stream)
+    stream.seek(0)
+    return receive(stream, to, known)
+
+
 class Run:
     """A run whose files were copied to a place of its own, as the agent copies them."""
 
@@ -37,10 +45,7 @@ class Run:
         return artifacts.sync(own, f"file://{self.place}/{folder}".rstrip("/"), Events(rank=0))
 
     def fetch(self, to: Path, known: dict[str, Any] | None = None) -> Received:
-        stream = io.BytesIO()
-        tar.write(f"file://{self.place}", stream)
-        stream.seek(0)
-        return receive(stream, to, self.known if known is None else known)
+        return fetched(self.place, to, self.known if known is None else known)
 
 
 @pytest.fixture
@@ -97,7 +102,7 @@ def test_two_jobs_files_go_into_one_directory(run: Run, to: Path) -> None:
 
 
 def test_the_users_differing_files_are_all_named_and_kept(run: Run, to: Path) -> None:
-    """No file of the user's is overwritten, and all that is missing or changed is named."""
+
     (to / "logs").mkdir(parents=True)
     (to / "model.pt").write_text("mine")
     (to / "logs/train.txt").write_text("mine, too")
@@ -139,16 +144,11 @@ def test_a_name_that_leads_out_of_the_directory_is_refused(to: Path, name: str) 
 
 
 def test_a_success_that_was_noted_until_november_2026_is_found(tmp_path: Path, to: Path) -> None:
-    place, own = f"file://{tmp_path}/mine", tmp_path / "own"
-    own.mkdir()
+    kept = Run(tmp_path)
     for run in ("mine-1", "mine-2"):
-        (own / "model.pt").write_text(run)
-        artifacts.sync(own, f"{place}/{run}", Events(rank=0))
-    (tmp_path / "mine/succeeded").write_text("mine-1")
-    stream = io.BytesIO()
-    tar.write(f"{place}/succeeded", stream)
-    stream.seek(0)
-    assert receive(stream, to, {}).written == ["artifacts.json", "model.pt"]
+        kept.leave({"model.pt": run.encode()}, run)
+    (kept.place / "succeeded").write_text("mine-1")
+    assert fetched(kept.place / "succeeded", to, {}).written == ["artifacts.json", "model.pt"]
     assert (to / "model.pt").read_text() == "mine-1"
 
 
@@ -165,13 +165,11 @@ NAMES = st.binary(min_size=1, max_size=255).filter(
 def test_a_file_of_any_name_arrives_under_it(names: set[bytes]) -> None:
     """Names are bytes: no UTF-8, of several lines, with a leading dash, as long as can be."""
     with TemporaryDirectory() as directory:
-        place, to, stream = Path(directory, "kept"), Path(directory, "to"), io.BytesIO()
+        place, to = Path(directory, "kept"), Path(directory, "to")
         place.mkdir()
         for name in names:
             (place / os.fsdecode(name)).write_bytes(sha256(name).digest())
-        tar.write(f"file://{place}", stream)
-        stream.seek(0)
-        found = receive(stream, to, {})
+        found = fetched(place, to, {})
         arrived = {os.fsencode(path.name): path.read_bytes() for path in to.iterdir()}
         assert arrived == {name: sha256(name).digest() for name in names}
         assert not found.missing
@@ -189,14 +187,11 @@ def test_a_printed_name_is_one_line_without_escapes(run: Run, to: Path) -> None:
 @pytest.mark.parametrize("content", [b"[]", b"[" * 100_000, b'{"a": 1}', b"\xff"], ids=range(4))
 @pytest.mark.parametrize("folder", ["", "deeper/", "replica-1/"])
 def test_a_file_of_the_programs_that_is_called_like_the_list_is_one_of_the_files(
-    tmp_path: Path, to: Path, content: bytes, folder: str
+    run: Run, to: Path, content: bytes, folder: str
 ) -> None:
-    place, stream = tmp_path / "kept", io.BytesIO()
-    (place / folder).mkdir(parents=True, exist_ok=True)
-    (place / "model.pt").write_bytes(b"weights")
-    (place / f"{folder}artifacts.json").write_bytes(content)
-    tar.write(f"file://{place}", stream)
-    stream.seek(0)
-    receive(stream, to, {})
+    (run.place / "artifacts.json").unlink()
+    (run.place / folder).mkdir(exist_ok=True)
+    (run.place / f"{folder}artifacts.json").write_bytes(content)
+    run.fetch(to, {})
     assert (to / f"{folder}artifacts.json").read_bytes() == content
-    assert (to / "model.pt").read_bytes() == b"weights"
+    assert (to / "model.pt").read_bytes() == FILES["model.pt"]

@@ -10,16 +10,14 @@ from unittest import mock
 
 import pytest
 
-from jobs.api.follower import Container
-from jobs.api.lines import Line
 from jobs.model.pytorchjob import Topology
 from jobs.records import archive
-from jobs.records.recording import Recording
 from jobs.result import RunResult
 from scripts.cli.runs.cluster_logs import find
 from scripts.cli.runs.logs import Printer, archived, show
 from scripts.cli.state import JobState, StackState
 from scripts.cli.terminal import CommandError
+from tests.unit.archived_run import line
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.jobs_objects import RUNNING, ended, job, pod
 from tests.unit.scripts.cli.kept_state import resource
@@ -28,43 +26,36 @@ JOB = "/apis/kubeflow.org/v1/namespaces/slipway-jobs/pytorchjobs/mine"
 PODS = "/api/v1/namespaces/slipway-jobs/pods"
 
 
-def line(second: int, text: str) -> Line:
-    return Line(f"2026-01-01T00:00:{second:02}.000000000Z", text)
-
-
 def keep(
     run_id: str,
-    *logs: tuple[int, str, list[Line]],
+    *logs: tuple[int, str, str],
     topology: Topology | None = None,
     is_complete: bool = False,
 ) -> None:
     """Put logs into the archive: of which replica, of which container, and what."""
-    topology = Topology(2) if topology is None else topology
-    with Recording(archive.of_job("dev", "mine").run(run_id), topology, pytest.fail) as recording:
-        for replica, id_, lines in logs:
-            container = Container(replica, f"mine-{replica}", id_, ended=True, previous=False)
-            recording.begin(container)
-            recording.take(container, lines)
-        if is_complete:
-            recording.seal()
+    run = archive.of_job("dev", "mine").run(run_id)
+    run.directory.mkdir(parents=True)
+    run.describe(Topology(2) if topology is None else topology)
+    for replica, container, text in logs:
+        run.log(replica, container).path.write_text(text)
+    if is_complete:
+        (run.directory / archive.COMPLETE).touch()
 
 
 def state(kubeconfig: str | None = None, **jobs: Any) -> StackState:
     return StackState(kubeconfig, "slipway-jobs", jobs)
 
 
-def shown(
-    capsys: pytest.CaptureFixture[str], there: StackState, rank: int | None = None
-) -> list[str]:
+def shown(capsys: pytest.CaptureFixture[str], there: StackState) -> list[str]:
     with mock.patch("scripts.cli.runs.logs.read_state", return_value=there):
-        show("dev", "mine", rank, "1")
+        show("dev", "mine", None, "1")
     said = capsys.readouterr()
     return [*said.out.splitlines(), *said.err.splitlines()]
 
 
 def test_the_archive_is_read_attempt_after_attempt(capsys: pytest.CaptureFixture[str]) -> None:
-    keep("mine-1", (0, "a", [line(1, "first")]), (1, "b", [line(2, "second")]))
-    keep("mine-2", (0, "c", [line(3, "third")]), (0, "d", [line(4, "fourth")]))
+    keep("mine-1", (0, "a", line(1, "first")), (1, "b", line(2, "second")))
+    keep("mine-2", (0, "c", line(3, "third")), (0, "d", line(4, "fourth")))
     assert shown(capsys, state()) == [
         "[rank 0] first",
         "[rank 1] second",
@@ -83,41 +74,35 @@ def test_the_archive_is_read_attempt_after_attempt(capsys: pytest.CaptureFixture
 def test_only_a_run_not_kept_to_its_end_needs_the_cluster(
     latest: str, operation: str | None, is_complete: bool, needs: bool
 ) -> None:
-    keep("mine-1", (0, "a", [line(1, "kept")]), is_complete=is_complete)
+    keep("mine-1", (0, "a", line(1, "kept")), is_complete=is_complete)
     result = RunResult(state="Succeeded", run_id=latest)
     there = state(mine=JobState("mine", {}, result, operation=operation))
     assert (archived("dev", there, "mine", None) is None) is needs
 
 
 @pytest.mark.parametrize(
-    ("topology", "labels"),
+    ("topology", "labels", "unknown"),
     [
-        (Topology(2), ["rank 0", "rank 1"]),
-        (Topology(2, processes=2), ["rank 0-1", "rank 2-3"]),
-        (Topology(2, elastic=True), ["worker 0", "worker 1"]),
+        (Topology(1), ["rank 0"], "no rank 1. It has only rank 0."),
+        (Topology(2), ["rank 0", "rank 1"], "no rank 2. It has ranks 0 to 1."),
+        (Topology(2, processes=2), ["rank 0-1", "rank 2-3"], "no rank 4. It has ranks 0 to 3."),
+        (
+            Topology(2, elastic=True),
+            ["worker 0", "worker 1"],
+            "no worker 2. It has workers 0 to 1.",
+        ),
     ],
 )
-def test_a_line_begins_with_the_ranks_whose_log_it_is(
-    topology: Topology, labels: list[str], capsys: pytest.CaptureFixture[str]
+def test_a_line_begins_with_the_ranks_whose_log_it_is_and_an_unknown_one_is_named_with_others(
+    topology: Topology, labels: list[str], unknown: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    logs = [(number, f"c{number}", [line(number, "x")]) for number in (0, 1)]
+    logs = [(number, f"c{number}", line(number, "x")) for number, _ in enumerate(labels)]
     keep("mine-1", *logs, topology=topology)
     assert shown(capsys, state()) == [f"[{label}] x" for label in labels]
-    assert find("dev", state(), "mine", topology.world_size - 1).names == {1: labels[1]}
-
-
-@pytest.mark.parametrize(
-    ("topology", "rank", "message"),
-    [
-        (Topology(3), 3, "Job mine has no rank 3. It has ranks 0 to 2."),
-        (Topology(1), 1, "Job mine has no rank 1. It has only rank 0."),
-        (Topology(2, elastic=True), 2, "Job mine has no worker 2. It has workers 0 to 1."),
-    ],
-)
-def test_an_unknown_rank_is_named_with_others(topology: Topology, rank: int, message: str) -> None:
-    keep("mine-1", (0, "a", []), topology=topology)
-    with pytest.raises(CommandError, match=f"^{re.escape(message)}$"):
-        find("dev", state(), "mine", rank)
+    last = find("dev", state(), "mine", topology.world_size - 1)
+    assert last.names == {len(labels) - 1: labels[-1]}
+    with pytest.raises(CommandError, match=f"^Job mine has {re.escape(unknown)}$"):
+        find("dev", state(), "mine", topology.world_size)
 
 
 def test_a_silent_cluster_is_named_without_an_archive(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +111,7 @@ def test_a_silent_cluster_is_named_without_an_archive(monkeypatch: pytest.Monkey
         there = state(gone.kubeconfig, mine=JobState("mine", {"namespace": "slipway-jobs"}))
     with pytest.raises(CommandError, match="its cluster is not responding"):
         find("dev", there, "mine", None)
-    keep("mine-1", (0, "a", [line(1, "x")]))
+    keep("mine-1", (0, "a", line(1, "x")))
     assert find("dev", there, "mine", None).api is None
 
 
@@ -135,7 +120,7 @@ def test_without_a_run_the_next_step_is_named() -> None:
         find("kind", StackState(), "mine", None, ["mine"])
     with pytest.raises(CommandError, match="`make up STACK=none` creates one"):
         show("none", "mine", None, "1")
-    keep("mine-1", (0, "a", []))
+    keep("mine-1", (0, "a", ""))
     there = StackState("a: kubeconfig", "slipway-jobs", {"declared": JobState("declared", {})})
     unknown = r"^There is no job 'mime'. Did you mean mine\? Jobs in dev: declared, mine.$"
     with pytest.raises(CommandError, match=unknown):
@@ -153,7 +138,7 @@ def test_a_run_is_followed_to_its_end_in_the_order_of_time(
     Of what is kept, each of the run's lines comes once, and none of a run that it replaced.
     """
     monkeypatch.setattr("scripts.cli.runs.cluster_logs._POLL_SECONDS", 0.01)
-    keep(kept, (0, "c0", [line(1, "1" if kept == "mine-2" else "of old")]))
+    keep(kept, (0, "c0", line(1, "1" if kept == "mine-2" else "of old")))
     rounds = [([], []), ([1], [2]), ([1, 4], [2]), ([1, 4], [2, 3, 5]), ([1, 4, 6], [2, 3, 5])]
     last, now = len(rounds) - 1, -1
 
@@ -164,21 +149,20 @@ def test_a_run_is_followed_to_its_end_in_the_order_of_time(
         there["metadata"]["labels"] = {"slipway.dev/run": "mine-2"}
         return 404 if now == last and end == "deleted" else 200, there
 
-    def pods_now(_body: Any) -> tuple[int, Any]:
-        pods = []
-        for rank, container in enumerate(("containerd://c0", "containerd://c1")):
-            each = pod(rank, state=RUNNING if now < last else ended(1, container=container))
-            pods.append(each)
-            each["metadata"].setdefault("labels", {})["slipway.dev/run"] = "mine-2"
-            [status] = each["status"]["containerStatuses"]
-            status |= {"containerID": container, "imageID": "", "ready": True}
+    def pod_now(rank: int, _body: Any) -> tuple[int, Any]:
+        container = f"containerd://c{rank}"
+        each = pod(rank, state=RUNNING if now < last else ended(1, container=container))
+        each["metadata"]["labels"]["slipway.dev/run"] = "mine-2"
+        [status] = each["status"]["containerStatuses"]
+        status |= {"containerID": container, "imageID": "", "ready": True}
+        return 200, each
+
+    def pods_now(body: Any) -> tuple[int, Any]:
+        pods = [pod_now(rank, body)[1] for rank in (0, 1)]
         return 200, {"kind": "PodList", "items": pods, "metadata": {}}
 
-    def pod_now(rank: int, body: Any) -> tuple[int, Any]:
-        return 200, pods_now(body)[1]["items"][rank]
-
     def log_now(rank: int, _body: Any) -> tuple[int, Any]:
-        return 200, "".join(f"{line(each, str(each))}\n" for each in rounds[now][rank])
+        return 200, "".join(line(each, str(each)) for each in rounds[now][rank])
 
     with served(FakeApi()) as api:
         api.answers["GET", JOB] = job_now

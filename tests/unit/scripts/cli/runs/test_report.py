@@ -15,7 +15,7 @@ from jobs.records import archive
 from scripts.cli.runs import report, report_data
 from scripts.cli.runs.charts import charts
 from scripts.cli.runs.report import declared_yaml, page, section
-from scripts.cli.runs.report_data import ALL, Curve, Series, of_logs, of_record
+from scripts.cli.runs.report_data import ALL, Curve, Series, of_logs
 from scripts.cli.runs.results import Outcome
 from scripts.cli.state import StackState
 from scripts.cli.terminal import CommandError
@@ -96,8 +96,6 @@ def test_figures_have_words_and_units_and_the_table_of_all_is_folded_below_the_c
     assert table.startswith("\n<details><summary>")
     rows = dict(re.findall("<tr><td>(.*?)</td><td>(.*?)</td></tr>", table))
     assert rows == {**shown, "exit code of rank 0": "0", "exit code of rank 1": "0"}
-    places = [text.index(each) for each in ("<strong>Succeeded", "<dl>", ">Training<", ">Result<")]
-    assert places == sorted(places)
 
 
 def test_long_times_and_yes_or_no_are_in_words_and_figures_with_a_limit_come_first() -> None:
@@ -136,9 +134,9 @@ def test_when_the_logs_have_gone_the_epochs_are_left_and_without_any_there_is_a_
     made([rank_log(0)])
     remembered(RUN, SUCCEEDED)
     archive.of_job("dev", "mine").remove()
-    found = job()
-    accuracy = next(each for each in found["charts"] if each.title == "Accuracy")
-    assert [row[1] for row in accuracy.rows] == ["0.91", "0.92"]
+    found = job({**SUCCEEDED, "epoch_metrics": {"val_loss": [0.5, 0.25]}})
+    columns = {each.title: [row[1] for row in each.rows] for each in found["charts"]}
+    assert columns.items() >= {"Accuracy": ["0.91", "0.92"], "val_loss": ["0.5", "0.25"]}.items()
     assert "There are no logs on this machine" in page("dev", [found])
 
 
@@ -191,13 +189,6 @@ def test_of_very_long_logs_the_end_is_read(monkeypatch: pytest.MonkeyPatch) -> N
     found = of_logs(made([rank_log(0)]))
     assert min(found.curves["loss"].by_rank[0], default=2) > 1
     assert "skipped" in next(charts(found)).notes[0]
-
-
-def test_without_logs_there_is_what_is_remembered() -> None:
-    known = [{"epoch": 1, "accuracy": 0.9, "samples_per_second": 100.0}]
-    found = of_record(known, {"val_loss": [0.5, 0.25]})
-    assert found.curves["accuracy"].by_rank == {ALL: {1: 0.9}}
-    assert found.curves["val_loss"].by_rank == {ALL: {1: 0.5, 2: 0.25}}
 
 
 def test_events_that_lack_what_they_should_have_are_no_error() -> None:

@@ -83,7 +83,7 @@ class Many:
         shown = {
             name: self.jobs.kubectl("logs", f"{name}-master-0").split()
             for name in uids
-            if _SHOW in declared[name].get("command", ())
+            if _SHOW in declared[name].get("command", ()) and outputs[name]["state"] == "Succeeded"
         }
         return Round(outcome, self.stack.saved, outputs, uids, shown)
 

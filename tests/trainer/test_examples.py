@@ -1,6 +1,9 @@
 """The examples in plain torch, tracked and elastic, run as real processes in the image."""
 
+import json
 from pathlib import Path
+
+import pytest
 
 from core.paths import CHECKOUT
 from tests.trainer.conftest import Opened, Rank
@@ -47,3 +50,20 @@ def test_the_tracked_script_reports_its_accuracy_and_samples_and_rank_0_saves_th
         assert life.of("step")
     [worker] = [each for each, message in messages.items() if message["rank"] == 0]
     assert [*tmp_path.glob("outputs-*/model.pt")] == [tmp_path / f"outputs-{worker}.0/model.pt"]
+
+
+def test_the_evaluation_finds_out_what_the_training_found(image: Opened, tmp_path: Path) -> None:
+    args = ("--no-cuda", "--limit-train", "2000", "--output-dir", "/out")
+    image.train(tmp_path, Rank(args))
+    trained = json.loads((tmp_path / "accuracies.json").read_text())
+    evaluate = {CHECKOUT / "examples/evaluate": "/examples"}
+    env = {"SLIPWAY_INPUT_MODEL": "/out/mnist_cnn.pt"}
+    [rank] = image.train(tmp_path, Rank(program=("/examples/evaluate.py",)), env=env, more=evaluate)
+    told = rank.message
+    # In another memory layout a sum is rounded otherwise, and one picture of 10,000 may tip over.
+    assert told["accuracy"] == pytest.approx(trained["accuracy"], abs=1e-3)
+    assert told["accuracy"] > 0.5
+    assert told["top5_accuracy"] == pytest.approx(trained["top5_accuracy"], abs=1e-3)
+    assert len(told["class_accuracies"]) == 10
+    assert told["dataset"] == "mnist"
+    assert "loss" not in told

@@ -35,21 +35,6 @@ def test_an_evicted_job_is_resubmitted_and_its_attempt_is_kept(
     assert "attempt 2 of 3: 2 ranks" in going.text
 
 
-@pytest.mark.long
-def test_without_retries_an_evicted_job_fails_and_says_what_happened(
-    job_name: str, runs: Runs, jobs: Jobs, trainer: str
-) -> None:
-    with runs.training(job_name, **python(trainer, SLEEPING, "20")) as going:
-        jobs.await_all_running(job_name, pods=2)
-        jobs.evict(f"{job_name}-worker-0")
-        assert going.end().error is not None
-    result = runs.output(job_name)
-    assert result["state"] == "Failed"
-    assert "EvictionByEvictionAPI" in result["failure"]["disruption"]
-    assert "attempts" not in result
-    assert jobs.attempts(job_name) == ["1"]
-
-
 @pytest.fixture
 def kept_volume(jobs: Jobs) -> Iterator[None]:
     """The stack's volume for kept files, which its runs' handlers do not make."""

@@ -83,7 +83,7 @@ def test_a_rank_of_an_elastic_job_that_stands_still_is_replaced_and_the_others_g
     attempt = runs.train(job_name, **declared)
     (warning,) = [each for each in attempt.context.lines if "stalled" in each]
     assert re.search(rf"-worker-1\) stalled for {_STALL} s at \S+ in reads_for_ever", warning)
-    assert "its pod was deleted" in warning
+    assert "its pod is being replaced" in warning
     assert runs.output(job_name)["state"] == "Succeeded"
 
 

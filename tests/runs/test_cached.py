@@ -11,7 +11,7 @@ from tests.runs.runner import Runs
 def test_what_alters_no_result_changes_in_place_and_trains_nothing(
     job_name: str, runs: Runs, jobs: Jobs, trainer: str
 ) -> None:
-    """The same declaration trains nothing, nor do labels, limits of the wait or lost pods."""
+    """The same declaration trains nothing, nor do labels, priorities or lost pods."""
     declared = python(trainer, SLEEPING, "0")
     before: dict[str, Any] = {"labels": {"team": "vision", "example.org/owner": "ann"}}
     runs.train(job_name, **declared, **before)

@@ -165,27 +165,7 @@ def test_of_a_run_that_failed_every_ranks_log_is_kept(
     job_name: str, runs: Runs, trainer: str
 ) -> None:
     program = f"print('here is a rank', flush=True)\n{FAILING}"
-    said = runs.train_in_vain(job_name, **python(trainer, program, restartPolicy="Never"))
-    assert f"job {job_name} ended Failed: rank 1 ({job_name}-worker-0) exited with code 3" in said
+    runs.train_in_vain(job_name, **python(trainer, program, restartPolicy="Never"))
     assert runs.output(job_name)["duration_seconds"] < 60, "rank 0 sleeps for 600 s"
     found = {rank: texts(lines) for rank, lines in kept(job_name).items()}
     assert found == {0: ["here is a rank"], 1: ["here is a rank", "rank 1 is about to fail"]}
-    lines, _ = read(runs.export(), job_name)
-    assert sorted(lines) == [
-        "[rank 0] here is a rank",
-        "[rank 1] here is a rank",
-        "[rank 1] rank 1 is about to fail",
-    ]
-
-
-def test_logs_that_cannot_be_kept_do_not_fail_a_run(
-    job_name: str, runs: Runs, trainer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    (tmp_path / "slipway").mkdir()
-    (tmp_path / "slipway/runs").write_text("a file where the directory has to be")
-    attempt = runs.train(job_name, **python(trainer, TALKING, "3", "0", workers=1))
-    assert sum("can't be kept in" in line for line in attempt.context.lines) == 1, attempt.text
-    (tmp_path / "slipway/runs").unlink()
-    lines, _ = read(runs.export(), job_name)
-    assert len(lines) == 12

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from tests.engine.awaiting import await_true
 from tests.engine.job_programs import REFUSAL, REFUSED, SLEEPING, python
 from tests.engine.pytorchjob_stack import Jobs
 from tests.runs.runner import Runs
@@ -11,7 +10,7 @@ from tests.runs.runner import Runs
 def test_what_alters_no_result_changes_in_place_and_trains_nothing(
     job_name: str, runs: Runs, jobs: Jobs, trainer: str
 ) -> None:
-    """The same declaration trains nothing, nor do labels, priorities or lost pods."""
+    """The same declaration trains nothing, nor do labels or priorities."""
     declared = python(trainer, SLEEPING, "0")
     before: dict[str, Any] = {"labels": {"team": "vision", "example.org/owner": "ann"}}
     runs.train(job_name, **declared, **before)
@@ -52,9 +51,6 @@ def test_what_alters_no_result_changes_in_place_and_trains_nothing(
     assert REFUSAL in said
     assert "Nothing was trained" in said
 
-    jobs.kubectl("delete", "pods", "-l", f"training.kubeflow.org/job-name={job_name}")
-    await_true(lambda: jobs.items("pods", job_name) == [])
-    assert runs.train(job_name, **declared, **marks).steps == {}
     assert (runs.output(job_name), jobs.uids(job_name)) == (result, uids)
 
 

@@ -50,11 +50,10 @@ def test_the_lines_of_all_ranks_come_in_the_order_of_time_each_with_its_rank(
     assert [len(lines) for lines in ranks] == [10, 10]
     assert kept(talked) == {0: ranks[0], 1: ranks[1]}
 
-    (tmp_path / "tmp").mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     lines, said = read(past.export(), talked)
     assert said == ""
-    assert list((tmp_path / "tmp").iterdir()) == [], "reading leaves no files behind"
+    assert list(tmp_path.iterdir()) == [], "reading leaves no files behind"
     times = {
         f"[rank {rank}] {text}": datetime.fromisoformat(stamp[:26] + "+00:00")
         for rank in (0, 1)
@@ -99,13 +98,10 @@ def test_logs_are_followed_while_the_run_goes_on_until_it_has_ended(
         with (
             # While one is on, it is in no state yet but as an operation that was begun.
             reading(runs.export(), job_name) as both,
-            reading(runs.export(), job_name, rank=1) as alone,
             reading(runs.export(), job_name, rank=0) as left,
         ):
             assert both.first().startswith("[rank ")
-            assert not alone.first().startswith("[rank ")
             now, _ = read(runs.export(), job_name, follow=False)
-            assert now
             # Ctrl-C ends it quietly, and the run goes on.
             assert left.first().startswith("0 ")
             left.interrupt()
@@ -113,10 +109,9 @@ def test_logs_are_followed_while_the_run_goes_on_until_it_has_ended(
             assert not going.future.done()
             enough(jobs, job_name, "master", "worker")
             lines, said = both.all()
-            lines_alone, said_alone = alone.all()
         attempt = going.end()
     assert attempt.error is None, attempt.text
-    assert (said, said_alone) == ("", "")
+    assert said == ""
     ranks = [
         [line.partition("] ")[2] for line in lines if line.startswith(f"[rank {rank}] ")]
         for rank in (0, 1)
@@ -127,8 +122,7 @@ def test_logs_are_followed_while_the_run_goes_on_until_it_has_ended(
         60,
         lambda: f"{ranks} was read, and is {printed(jobs, job_name)}",
     )
-    assert len(now) < len(lines) == len(ranks[0]) + len(ranks[1])
-    assert lines_alone == ranks[1]
+    assert 0 < len(now) < len(lines) == len(ranks[0]) + len(ranks[1])
 
 
 def test_logs_begin_with_the_output_before_a_restart(

@@ -20,7 +20,6 @@ from core.handler import UNKNOWN, Properties
 from core.process import CommandFailed
 from core.validation import check
 from images.targets.target import by_digest, target_of
-from scripts.cli import down
 from tests.local.machine import (
     IMAGE,
     NOT_READY,
@@ -213,10 +212,6 @@ def test_a_cluster_of_the_users_under_the_name_of_an_interrupted_creation_is_nev
     assert "team is not the cluster that this stack created, so it is kept" in listener.said
     assert list(containers(here)) == ["team-control-plane"]
     assert not directory.exists()
-    owner.claim(directory, "slipway/team")
-    owner.new_token(directory)
-    assert KindHandler().create(inputs(adopt=True), Listener())[1]["adopted"] is True
-    assert not directory.exists()
 
 
 def test_a_cluster_from_before_there_were_tokens_goes_by_its_identity(here: Machine) -> None:
@@ -348,18 +343,6 @@ def test_leftovers_are_listed_only_for_clusters_of_this_stack(here: Machine) -> 
     shutil.rmtree(KindTool({"name": "team"}).directory)
     assert KIND.remains(settings(), "slipway/kind") == {"kind clusters": []}
     assert list(containers(here)) == ["team-control-plane"]
-
-
-def test_make_down_finds_a_cluster_that_the_state_does_not_know(
-    here: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(down, "cluster_of", lambda _stack: {"kind": "kind"})
-    assert down._cluster_directory("team") is None
-    made(here, inputs())
-    assert down._cluster_directory("team") == KindTool({"name": "team"}).directory
-    assert down._remove_cluster("team", "what is left in") == 0
-    assert containers(here) == {}
-    assert down._cluster_directory("team") is None
 
 
 def test_the_nodes_share_this_machines_memory_and_keep_what_is_reserved() -> None:

@@ -124,22 +124,6 @@ def test_a_job_waits_in_its_queue_until_the_one_before_it_has_ended(
 
 
 @pytest.mark.usefixtures("kueue")
-def test_a_job_in_a_queue_that_does_not_exist_says_so_and_is_moved_to_another(
-    job_name: str, runs: Runs, jobs: Jobs, trainer: str
-) -> None:
-    """It would wait for good otherwise: a job that waits is submitted anew for another queue."""
-    with runs.training(job_name, **python(trainer, SLEEPING, "1", queue="reserch")) as going:
-        reason = "in the Kueue queue reserch: LocalQueue reserch doesn't exist"
-        await_true(lambda: f"2 ranks: suspended, {reason}" in going.text)
-        assert jobs.items("pods", job_name) == []
-    going.end()
-    before = jobs.uids(job_name)
-    runs.train(job_name, **python(trainer, SLEEPING, "1", queue=_QUEUE))
-    assert runs.output(job_name)["state"] == "Succeeded"
-    assert jobs.uids(job_name) != before
-
-
-@pytest.mark.usefixtures("kueue")
 def test_a_run_that_kueue_stops_goes_on_after_it(
     job_name: str, runs: Runs, jobs: Jobs, trainer: str
 ) -> None:

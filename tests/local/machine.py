@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import tarfile
-import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,20 +16,6 @@ from tests.unit.fake_api import FakeApi
 IMAGE = "localhost/slipway-trainer:0123456789ab"
 READY = {"type": "Ready", "status": "True"}
 NOT_READY = {"type": "Ready", "status": "False", "message": "container runtime is down"}
-
-
-@dataclass
-class Listener:
-    """A `Context` that keeps what is said."""
-
-    said: list[str] = field(default_factory=list)
-    urn: str = "urn:test"
-    cancelled: threading.Event = field(default_factory=threading.Event)
-
-    def status(self, message: str) -> None:
-        self.said.append(message)
-
-    info = warn = status
 
 
 @dataclass

@@ -22,13 +22,8 @@ from core.manifests import MADE_BY
 from core.validation import check
 from images.build.kind_node import MinikubeNode
 from images.targets.target import by_digest, target_of
-from tests.local.machine import (
-    IMAGE,
-    READY,
-    Listener,
-    Machine,
-    person_has_a_kubeconfig,
-)
+from tests.local.machine import IMAGE, READY, Machine, person_has_a_kubeconfig
+from tests.unit.row import Row
 
 
 def settings(**said: Any) -> minikube.MinikubeSettings:
@@ -42,7 +37,7 @@ def inputs(**said: Any) -> Properties:
 
 
 def made(given: Properties) -> Properties:
-    return {**given, **MinikubeHandler().create(given, Listener())[1]}
+    return {**given, **MinikubeHandler().create(given, Row())[1]}
 
 
 def adopted(here: Machine) -> Properties:
@@ -51,7 +46,7 @@ def adopted(here: Machine) -> Properties:
 
 
 def changes(state: Properties, given: Properties) -> dict[str, tuple[bool, bool]]:
-    found = MinikubeHandler().diff(state, given, Listener())
+    found = MinikubeHandler().diff(state, given, Row())
     return {each.path: (each.drift, each.replace) for each in found}
 
 
@@ -104,16 +99,16 @@ def test_every_setting_is_a_flag_that_minikube_knows(here: Machine) -> None:
 
 def test_creating_a_cluster_prints_its_steps_and_deleting_leaves_nothing(here: Machine) -> None:
     own = person_has_a_kubeconfig(here.directory)
-    listener = Listener()
-    name, outputs = MinikubeHandler().create(inputs(), listener)
+    row = Row()
+    name, outputs = MinikubeHandler().create(inputs(), row)
     assert name == "team"
-    assert "* Done! kubectl is now configured to use 'team'" in listener.said
+    assert "* Done! kubectl is now configured to use 'team'" in row.said
     assert (outputs["clusterId"], outputs["adopted"]) == ("the first", False)
     connection = yaml.safe_load(outputs["kubeconfig"])
     user, cluster = connection["users"][0]["user"], connection["clusters"][0]["cluster"]
     assert set(user) == {"client-certificate-data", "client-key-data"}
     assert set(cluster) == {"server", "certificate-authority-data"}
-    MinikubeHandler().delete({**inputs(), **outputs}, Listener())
+    MinikubeHandler().delete({**inputs(), **outputs}, Row())
     assert profiles(here) == {}
     assert not MinikubeTool({"name": "team"}).directory.exists()
     assert (own.read_text(), own.stat().st_mtime) == ("# mine\n", 1)
@@ -130,16 +125,16 @@ def test_a_cluster_that_is_there_is_used_only_when_asked_and_never_deleted(here:
     state = made(inputs(adopt=True))
     assert state["adopted"] is True
     assert len(starts(here)) == 1  # it ran, so it was left as it was
-    listener = Listener()
-    MinikubeHandler().delete(state, listener)
-    assert "is kept" in listener.said[0]
+    row = Row()
+    MinikubeHandler().delete(state, row)
+    assert "is kept" in row.said[0]
     assert list(profiles(here)) == ["team"]
 
 
 def test_an_adopted_cluster_that_was_stopped_is_started_as_it_was_made(here: Machine) -> None:
     state = adopted(here)
     here.run("minikube", "stop", "--profile=team")
-    MinikubeHandler().update(state, inputs(adopt=True, cpus=8), Listener())
+    MinikubeHandler().update(state, inputs(adopt=True, cpus=8), Row())
     assert profiles(here)["team"]["Host"] == "Running"
     assert not any("--cpus" in word for word in starts(here)[-1])
 
@@ -160,13 +155,13 @@ def test_a_cluster_that_was_stopped_is_started_and_one_of_an_interrupted_creatio
     here.run("minikube", "stop", "--profile=team")
     assert not target_of({"kind": "minikube", "profile": "team"}, KIND.image_targets).is_up
     assert changes(state, given) == {"nodes": (True, False)}
-    listener = Listener()
-    MinikubeHandler().update(state, given, listener)
-    assert any("repairing nodes: team: Host is Stopped" in said for said in listener.said)
+    row = Row()
+    MinikubeHandler().update(state, given, row)
+    assert any("repairing nodes: team: Host is Stopped" in said for said in row.said)
     assert changes(state, given) == {}
     here.run("minikube", "stop", "--profile=team")
-    MinikubeHandler().create(given, listener)
-    assert "removing team, which an interrupted run left behind" in listener.said
+    MinikubeHandler().create(given, row)
+    assert "removing team, which an interrupted run left behind" in row.said
     owner.new_token(MinikubeTool({"name": "team"}).directory)  # so it is another profile
     with pytest.raises(RuntimeError, match=r"already.*: minikube delete --profile team$"):
         made(given)
@@ -219,7 +214,7 @@ def test_an_image_is_brought_into_every_node_and_known_by_its_digest(here: Machi
     made(inputs(nodes=2))
     target = target_of({"kind": "minikube", "profile": "team"}, KIND.image_targets)
     assert target.is_up
-    target.load(here.archive(IMAGE), IMAGE, Listener())
+    target.load(here.archive(IMAGE), IMAGE, Row())
     digest = target.digest(IMAGE)
     assert digest is not None
     pinned = by_digest(IMAGE, digest)

@@ -97,7 +97,6 @@ def test_a_running_rank_shows_where_it_stands_and_takes_a_shell_beside_it(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """A running rank shows where it stands, and takes a shell beside its program within 3 s."""
     job: dict[str, Any] = python(trainer, _WAITS, env={"OWN": "declared"}, workers=1)
     with runs.training(job_name, **job) as going:
         jobs.await_all_running(job_name, 2)
@@ -129,10 +128,7 @@ def test_a_rank_that_failed_is_held_for_a_shell_until_its_time_is_over_or_the_ne
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """A rank whose program failed stays for a shell, with its files and its environment.
-
-    The run has ended as without; its time, or the next run, ends that.
-    """
+    """With its files and its environment; the run has ended as without."""
     master, worker = f"{job_name}-master-0", f"{job_name}-worker-0"
     job = declared(folder, _FAILS, env={"OWN": "declared"})
     with runs.training(job_name, **job, onFailure={"hold": _LONG}) as going:

@@ -45,10 +45,6 @@ def exporter(jobs: Jobs, image: str, metrics: str) -> Iterator[None]:
 def test_a_run_that_leaves_its_gpu_idle_ends_and_says_what_was_wasted(
     job_name: str, runs: Runs, jobs: Jobs, trainer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """GPUs that stay idle end the run with the rank, the pod and what was wasted.
-
-    An exporter measures them; without one a warning says why, and the run goes on.
-    """
     monkeypatch.setattr(gpus, "IDLE_SECONDS", 1.5)
     monkeypatch.setattr(gpus, "LOOK_SECONDS", 0.5)
     pod = f"{job_name}-master-0"

@@ -113,7 +113,6 @@ def test_logs_begin_with_the_output_before_a_restart(
     state_home: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Logs are those of the latest run, whatever happens to its containers or to the disk."""
     restarts = {"workers": 0, "restartPolicy": "OnFailure", "backoffLimit": 3}
     program = python(trainer, TALKING, WITHOUT_END, "0.2", "0", **restarts)
     before = [f"[rank 0] 0 {verb} {number}" for number in range(3) for verb in ("says", "errs")]

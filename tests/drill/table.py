@@ -40,7 +40,7 @@ from tests.drill.faults import Fault, Place
 from tests.engine.embedded_cluster import TestCluster, bring_in_trainer, bring_in_waiter
 from tests.engine.pytorchjob_stack import Jobs
 from tests.live_cluster import install_operator
-from tests.runs.runner import Going, Runs
+from tests.runs.runner import Attempt, Runs
 
 _BEFORE_SECONDS = 1.0
 _MOMENT_SECONDS, _WELL_SECONDS, _LEFT_SECONDS = 90.0, 60.0, 60.0
@@ -160,7 +160,7 @@ class Drill:
                     seen.faults.append(f"it hangs: not done within {row.limit:g} s")
                     return
         result = self._result(place, declared, began + row.limit)
-        error = going.attempt.error
+        error = going.error
         seen.state = result.get("state", "no result")
         seen.reason = str(result.get("reason", "")) or str(error or "")
         if error is not None and row.reason is None:
@@ -174,7 +174,7 @@ class Drill:
         if restarts := result.get("restarts"):
             seen.notes.append(f"{restarts} restarts")
 
-    def _disturb(self, row: Row, place: Place, going: Going, seen: Outcome) -> None:
+    def _disturb(self, row: Row, place: Place, going: Attempt, seen: Outcome) -> None:
         if row.act is None or row.before:
             return
         is_left = row.job.get("wait") is False  # `up` is done once its ranks run

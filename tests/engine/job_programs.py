@@ -71,20 +71,6 @@ for _ in range(100):
         time.sleep(0.1)
 """
 """Rank 1 fails, and takes rank 0 along, which ends first."""
-TRACKED = """
-import datetime, json, os, time
-def tell(event, **said):
-    now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
-    print(json.dumps({"event": event, "rank": 0, "time": now, **said}), flush=True)
-tell("started", epochs=2)
-for epoch in (1, 2):
-    for step in range(4):
-        time.sleep(1.5)
-        tell("step", epoch=epoch, step=step, steps=4, samples=10 * (step + 1), loss=1 / epoch)
-    tell("epoch", epoch=epoch, loss=1 / epoch, accuracy=0.4 + epoch / 10, samples_per_second=6.5)
-"""
-"""One rank that tells events as the trainer does."""
-
 SUMMARY = """
 import os, sys, time
 time.sleep(float(sys.argv[2]))

@@ -3,50 +3,19 @@
 import io
 import json
 import os
-import shutil
-import ssl
 import subprocess
 import tarfile
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
-from rich.console import Console
-
-from clusters.cli_clusters import cli_cluster
-from clusters.embedded import pki
-from clusters.embedded.layout import Layout
-from clusters.kinds import CLUSTERS
 from core import toolchain
-from scripts.setup import golang
-from scripts.setup.record import Entry
-from scripts.setup.steps import Steps
-from scripts.setup.tools import MODULES, tools_of
 from tests.doubles import recorded
-from tests.unit.fake_api import FakeApi, served
+from tests.unit.fake_api import FakeApi
 
 IMAGE = "localhost/slipway-trainer:0123456789ab"
 READY = {"type": "Ready", "status": "True"}
 NOT_READY = {"type": "Ready", "status": "False", "message": "container runtime is down"}
-
-
-@dataclass
-class Listener:
-    """A `Context` that keeps what is said."""
-
-    said: list[str] = field(default_factory=list)
-    urn: str = "urn:test"
-    cancelled: threading.Event = field(default_factory=threading.Event)
-
-    def status(self, message: str) -> None:
-        self.said.append(message)
-
-    info = warn = status
 
 
 @dataclass
@@ -61,7 +30,7 @@ class Machine:
 
     directory: Path
     api: FakeApi
-    clusters: dict[str, Any]
+    clusters: dict[str, Any] = field(default_factory=dict)
 
     def nodes(self, *conditions: dict[str, str]) -> None:
         """Let the cluster have a node for each condition."""
@@ -108,88 +77,6 @@ class Machine:
             member.size = len(manifest)
             tar.addfile(member, io.BytesIO(manifest))
         return path
-
-
-@cache
-def real_kind() -> Path:
-    """Return kind itself: the one that set-up found, or built as set-up builds it."""
-    on_path = shutil.which("kind")
-    if on_path is not None:
-        return Path(on_path)
-    try:
-        return toolchain.path("kind")
-    except toolchain.ToolMissing:
-        (tool,) = (each for each in tools_of(CLUSTERS["kind"]) if each.name == "kind")
-        made = golang.build(MODULES["kind"], [tool], Steps(Console(file=io.StringIO())))["kind"]
-        assert isinstance(made, Entry), f"kind can't be built: {made}"
-        return Path(made.path)
-
-
-@dataclass
-class Server:
-    """The API server of a module's tests: where its certificates are, and what its tests share."""
-
-    directory: Path
-    api: FakeApi
-    clusters: dict[str, Any] = field(default_factory=dict)
-
-
-@contextmanager
-def api_server(directory: Path) -> Iterator[Server]:
-    """Yield an API server that speaks TLS, with what connects to it in `directory`."""
-    tls = _certificates(directory)
-    with served(FakeApi(), tls) as api:
-        (directory / "port").write_text(str(api.port))
-        yield Server(directory, api)
-
-
-def machine(server: Server, directory: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    """Return such a machine; whatever looks for programs or writes files meets it alone."""
-    kind = real_kind()
-    for variable in ("HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", recorded.PLACE):
-        monkeypatch.setenv(variable, str(directory))
-    monkeypatch.delenv("KUBECONFIG", raising=False)
-    monkeypatch.delenv("KIND_EXPERIMENTAL_PROVIDER", raising=False)
-    monkeypatch.setenv("PATH", f"{directory}/bin:/usr/bin:/bin")
-    # A wait that has to fail fails at its first look.
-    monkeypatch.setattr(cli_cluster, "READY_SECONDS", 0)
-    recorded.install(directory, "docker", "recorded_docker")
-    minikube = recorded.install(directory, "minikube", "recorded_minikube")
-    _record(kind=kind, minikube=minikube)
-    shutil.copytree(server.directory, directory, dirs_exist_ok=True)
-    server.api.answers.clear()
-    server.api.asked.clear()
-    made = Machine(directory, server.api, server.clusters)
-    made.nodes(READY)
-    made.identity("the first")
-    return made
-
-
-def _record(**programs: Path) -> None:
-    tools = {
-        name: {"path": str(path), "version": "1", "origin": "a test"}
-        for name, path in programs.items()
-    }
-    file = toolchain.record()
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps({"tools": tools}))
-
-
-def _certificates(directory: Path) -> ssl.SSLContext:
-    """Write an admin's certificate, and the kubeconfig that kubeadm leaves, which kind reads.
-
-    Returns:
-        What the server speaks, with a certificate for this machine.
-    """
-    layout = Layout(directory.with_name(f"{directory.name}-authority"))
-    pki.ensure(layout)
-    shutil.copy(layout.certificate("ca"), directory / "ca.crt")
-    shutil.copy(layout.certificate("admin"), directory / "client.crt")
-    shutil.copy(layout.key("admin"), directory / "client.key")
-    (directory / "admin.conf").write_text(pki.kubeconfig(layout, "admin"))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(layout.certificate("scheduler"), layout.key("scheduler"))
-    return context
 
 
 def person_has_a_kubeconfig(directory: Path) -> Path:

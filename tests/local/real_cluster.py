@@ -81,15 +81,11 @@ class RealCluster:
         """Return the command that runs `command` in the network with no way out."""
         return f"nsenter --net={self.network} bash -c {shlex.quote(command)}"
 
-    def run(self, command: str, limit_seconds: float = COMMAND_SECONDS) -> Finished:
+    def run(self, command: str) -> Finished:
         """Run `command` as a user would, and fail unless it succeeds."""
-        finished = self.attempt(command, limit_seconds)
+        finished = self.scratch.run(self.inside(command), COMMAND_SECONDS)
         assert finished.code == 0, str(finished)
         return finished
-
-    def attempt(self, command: str, limit_seconds: float = COMMAND_SECONDS) -> Finished:
-        """Run `command` as a user would, whatever its exit status."""
-        return self.scratch.run(self.inside(command), limit_seconds)
 
     @contextmanager
     def going_up(self) -> Iterator[Callable[[], str]]:
@@ -124,6 +120,9 @@ class RealCluster:
         """Return the job's pods by name."""
         listing = self.kubectl("--namespace slipway-jobs get pods --output json")
         return {each["metadata"]["name"]: each for each in json.loads(listing)["items"]}
+
+    def uids(self) -> Mapping[str, str]:
+        return {name: pod["metadata"]["uid"] for name, pod in self.pods().items()}
 
     def result(self) -> Mapping[str, Any]:
         """Return the job's result in the stack's outputs."""
@@ -180,17 +179,33 @@ class RealCluster:
         return finished.stdout
 
 
-def assert_nothing_changes(stack: RealCluster) -> None:
-    """Fail unless another `make up` finds everything as it is declared."""
+def assert_well(stack: RealCluster) -> None:
+    """Fail unless another `make up` finds everything as declared, and the smoke checks pass."""
     again = stack.run(f"make up STACK={stack.kind}")
     counts = re.search(r"Resources:\n +(.*)\n\n", again.output)
     assert counts is not None, again
     assert re.fullmatch(r"\d+ unchanged", counts[1]), again
+    smoke = stack.run(f"make smoke STACK={stack.kind}")
+    assert re.search(r"\d\d passed in", smoke.output), smoke
+    assert "failed" not in smoke.output, smoke
+
+
+def assert_a_stopped_node_is_started(
+    stack: RealCluster, node: str, repairing: str, nodes: int
+) -> None:
+    """Stop a node, and fail unless the next `make up` starts it and trains nothing again."""
+    before = stack.uids()
+    stack.podman(f"stop {node}")
+    healed = stack.run(f"make up STACK={stack.kind}")
+    assert re.search(f"repairing nodes: {repairing}", healed.text), str(healed)
+    ready = [line.split()[1] for line in stack.kubectl("get nodes --no-headers").splitlines()]
+    assert ready == ["Ready"] * nodes
+    assert stack.uids() == before
 
 
 @contextmanager
-def real_cluster(kind: str, root: Path) -> Iterator[RealCluster]:
-    """Yield such a stack, not up yet; whatever happens, leave nothing of it behind."""
+def real_cluster(kind: str, root: Path, nodes: int, **job: Any) -> Iterator[RealCluster]:
+    """Yield such a stack, up, its job trained; whatever happens, leave nothing of it behind."""
     scratch = Scratch.copy_of(root)
     network = scratch.directory / "network"
     network.touch()
@@ -199,6 +214,8 @@ def real_cluster(kind: str, root: Path) -> Iterator[RealCluster]:
     try:
         stack.set_up()
         stack.take_baseline()
+        stack.declare(nodes=nodes, **job)
+        stack.run(f"make up STACK={kind}")
         yield stack
     finally:
         try:

@@ -20,15 +20,8 @@ from core.handler import UNKNOWN, Properties
 from core.process import CommandFailed
 from core.validation import check
 from images.targets.target import by_digest, target_of
-from scripts.cli import down
-from tests.local.machine import (
-    IMAGE,
-    NOT_READY,
-    READY,
-    Listener,
-    Machine,
-    person_has_a_kubeconfig,
-)
+from tests.local.machine import IMAGE, NOT_READY, READY, Machine, person_has_a_kubeconfig
+from tests.unit.row import Row
 
 ONE_NODE = {"workers": 0}
 
@@ -51,7 +44,7 @@ def made(here: Machine, given: Properties) -> Properties:
     """
     key = json.dumps(given["config"])
     if key not in here.clusters:
-        _, outputs = KindHandler().create(given, Listener())
+        _, outputs = KindHandler().create(given, Row())
         token = (KindTool({"name": "team"}).directory / "token").read_text()
         here.clusters[key] = here.kept("docker"), outputs, token
     kept, outputs, token = here.clusters[key]
@@ -67,7 +60,7 @@ def adopted(here: Machine) -> Properties:
     made(here, inputs())
     shutil.rmtree(KindTool({"name": "team"}).directory)
     given = inputs(adopt=True)
-    return {**given, **KindHandler().create(given, Listener())[1]}
+    return {**given, **KindHandler().create(given, Row())[1]}
 
 
 def containers(here: Machine) -> dict[str, Any]:
@@ -76,7 +69,7 @@ def containers(here: Machine) -> dict[str, Any]:
 
 
 def changes(state: Properties, given: Properties) -> dict[str, tuple[bool, bool]]:
-    found = KindHandler().diff(state, given, Listener())
+    found = KindHandler().diff(state, given, Row())
     return {each.path: (each.drift, each.replace) for each in found}
 
 
@@ -92,15 +85,15 @@ EVERYTHING: dict[str, Any] = {
 
 def test_a_cluster_is_made_and_known_by_a_kubeconfig_that_is_secret(here: Machine) -> None:
     own = person_has_a_kubeconfig(here.directory)
-    listener = Listener()
-    name, outputs = KindHandler().create(inputs(), listener)
+    row = Row()
+    name, outputs = KindHandler().create(inputs(), row)
     assert name == "team"
     assert list(containers(here)) == ["team-control-plane"]
     connection = yaml.safe_load(outputs["kubeconfig"])
     assert connection["clusters"][0]["cluster"]["server"].startswith("https://127.0.0.1:")
     assert (outputs["clusterId"], outputs["adopted"]) == ("the first", False)
     assert "kubeconfig" in KindHandler.secret_outputs
-    assert any("Starting control-plane" in said for said in listener.said)
+    assert any("Starting control-plane" in said for said in row.said)
     assert (own.read_text(), own.stat().st_mtime) == ("# mine\n", 1)
 
 
@@ -114,7 +107,7 @@ def test_kind_takes_every_setting_and_ports_mounts_and_nodes_reach_the_engine(
     (patch,) = config["kubeadmConfigPatches"]
     assert yaml.safe_load(patch)["systemReserved"] == {"cpu": "500m", "memory": "1Gi"}
     here.nodes(READY, READY, READY)
-    KindHandler().create(inputs(**EVERYTHING), Listener())
+    KindHandler().create(inputs(**EVERYTHING), Row())
     found = containers(here)
     assert list(found) == ["team-control-plane", "team-worker", "team-worker2"]
     ports = found["team-control-plane"]["ports"]
@@ -126,12 +119,12 @@ def test_a_cluster_that_is_there_is_used_only_when_asked_and_never_deleted(here:
     made(here, inputs())
     shutil.rmtree(KindTool({"name": "team"}).directory)  # so it is somebody else's
     with pytest.raises(RuntimeError, match=r"already has a cluster team.*slipway:cluster\.adopt"):
-        KindHandler().create(inputs(), Listener())
+        KindHandler().create(inputs(), Row())
     state = adopted(here)
     assert state["adopted"] is True
-    listener = Listener()
-    KindHandler().delete(state, listener)
-    assert "is kept" in listener.said[0]
+    row = Row()
+    KindHandler().delete(state, row)
+    assert "is kept" in row.said[0]
     assert list(containers(here)) == ["team-control-plane"]
 
 
@@ -153,9 +146,9 @@ def test_nodes_that_were_stopped_are_started(here: Machine) -> None:
     assert here.api.asked
     here.run("docker", "stop", "team-control-plane")
     assert changes(state, given) == {"nodes": (True, False)}
-    listener = Listener()
-    outputs = KindHandler().update(state, given, listener)
-    assert any("repairing nodes: team-control-plane is exited" in said for said in listener.said)
+    row = Row()
+    outputs = KindHandler().update(state, given, row)
+    assert any("repairing nodes: team-control-plane is exited" in said for said in row.said)
     assert containers(here)["team-control-plane"]["state"] == "running"
     assert outputs["clusterId"] == "the first"
 
@@ -165,13 +158,13 @@ def test_a_deleted_cluster_is_created_again_with_another_identity(here: Machine)
     state = made(here, given)
     here.run("docker", "rm", "-f", "team-control-plane")
     assert changes(state, given) == {"cluster": (True, False)}
-    known = KindHandler().preview(state, given, given, Listener())
+    known = KindHandler().preview(state, given, given, Row())
     assert known["kubeconfig"] is UNKNOWN
     assert known["clusterId"] is UNKNOWN
     here.identity("the second")
-    outputs = KindHandler().update(state, given, Listener())
+    outputs = KindHandler().update(state, given, Row())
     assert outputs["clusterId"] == "the second"
-    assert KindHandler().read({**given, **outputs}, Listener()) == outputs
+    assert KindHandler().read({**given, **outputs}, Row()) == outputs
 
 
 def test_a_node_that_is_not_ready_is_drift_and_ends_the_wait_with_what_was_seen(
@@ -182,13 +175,13 @@ def test_a_node_that_is_not_ready_is_drift_and_ends_the_wait_with_what_was_seen(
     here.nodes(NOT_READY)
     assert changes(state, given) == {"nodes": (True, False)}
     with pytest.raises(TimeoutError, match=r"of waiting for .*container runtime is down"):
-        KindHandler().update(state, given, Listener())
+        KindHandler().update(state, given, Row())
 
 
 @pytest.mark.usefixtures("here")
 def test_a_missing_node_times_out_with_the_expected_count() -> None:
     with pytest.raises(TimeoutError, match=r"nodes: only 1 of 2 exist"):
-        KindHandler().create(inputs(workers=1), Listener())
+        KindHandler().create(inputs(workers=1), Row())
 
 
 def test_a_cluster_of_the_users_under_the_name_of_an_interrupted_creation_is_never_removed(
@@ -198,7 +191,7 @@ def test_a_cluster_of_the_users_under_the_name_of_an_interrupted_creation_is_nev
     state, directory = made(here, inputs()), KindTool({"name": "team"}).directory
     owner.new_token(directory)
     with pytest.raises(RuntimeError, match=r"already.*: kind delete cluster --name team$"):
-        KindHandler().create(inputs(), Listener())
+        KindHandler().create(inputs(), Row())
     with pytest.raises(RuntimeError, match=f"to keep it, run: rm -r {directory}$"):
         KindHandler.remove(directory)
     assert KIND.remains(settings(), "slipway/team") == {
@@ -207,15 +200,11 @@ def test_a_cluster_of_the_users_under_the_name_of_an_interrupted_creation_is_nev
     with pytest.raises(
         RuntimeError, match=r"this stack did not create\. Set slipway:cluster\.adopt"
     ):
-        KindHandler().update(state, inputs(), Listener())
-    listener = Listener()
-    KindHandler().delete(state, listener)
-    assert "team is not the cluster that this stack created, so it is kept" in listener.said
+        KindHandler().update(state, inputs(), Row())
+    row = Row()
+    KindHandler().delete(state, row)
+    assert "team is not the cluster that this stack created, so it is kept" in row.said
     assert list(containers(here)) == ["team-control-plane"]
-    assert not directory.exists()
-    owner.claim(directory, "slipway/team")
-    owner.new_token(directory)
-    assert KindHandler().create(inputs(adopt=True), Listener())[1]["adopted"] is True
     assert not directory.exists()
 
 
@@ -224,12 +213,12 @@ def test_a_cluster_from_before_there_were_tokens_goes_by_its_identity(here: Mach
     (directory / "token").unlink()
     here.api.says("GET", "/api/v1/namespaces/kube-system", {"message": "shut down"}, status=500)
     with pytest.raises(RuntimeError, match=r"can't tell whether.*shut down.*kind delete cluster"):
-        KindHandler().delete(state, Listener())
+        KindHandler().delete(state, Row())
     here.identity("the user's own")
-    KindHandler().delete(state, Listener())
+    KindHandler().delete(state, Row())
     assert list(containers(here)) == ["team-control-plane"]
     here.identity("the first")
-    KindHandler().delete(state, Listener())
+    KindHandler().delete(state, Row())
     assert containers(here) == {}
 
 
@@ -238,9 +227,9 @@ def test_what_an_interrupted_creation_left_is_removed(here: Machine) -> None:
     given = inputs()
     made(here, given)
     here.run("docker", "stop", "team-control-plane")
-    listener = Listener()
-    KindHandler().create(given, listener)
-    assert "removing team, which an interrupted run left behind" in listener.said
+    row = Row()
+    KindHandler().create(given, row)
+    assert "removing team, which an interrupted run left behind" in row.said
     assert containers(here)["team-control-plane"]["state"] == "running"
     here.run("docker", "stop", "team-control-plane")
     KindHandler.remove(KindTool({"name": "team"}).directory)
@@ -250,16 +239,16 @@ def test_what_an_interrupted_creation_left_is_removed(here: Machine) -> None:
 def test_a_failure_of_kind_is_passed_on_and_leaves_no_container(here: Machine) -> None:
     (here.directory / "kubeadm-fails").touch()
     with pytest.raises(RuntimeError, match=r"failed to init node with kubeadm"):
-        KindHandler().create(inputs(), Listener())
+        KindHandler().create(inputs(), Row())
     assert containers(here) == {}
 
 
 @pytest.mark.usefixtures("here")
 def test_ctrl_c_ends_the_making() -> None:
-    listener = Listener()
-    listener.cancelled.set()
+    row = Row()
+    row.cancelled.set()
     with pytest.raises(InterruptedError):
-        KindHandler().create(inputs(), listener)
+        KindHandler().create(inputs(), row)
     assert KindTool({"name": "team"}).directory.exists()  # so the next run knows whose it is
 
 
@@ -268,11 +257,11 @@ def test_deleting_removes_the_cluster_and_is_done_when_there_is_none(here: Machi
     given = inputs()
     state = made(here, given)
     for _ in range(2):
-        KindHandler().delete(state, Listener())
+        KindHandler().delete(state, Row())
         assert containers(here) == {}
     assert not KindTool({"name": "team"}).directory.exists()
     assert (own.read_text(), own.stat().st_mtime) == ("# mine\n", 1)
-    assert KindHandler().read(state, Listener()) is None
+    assert KindHandler().read(state, Row()) is None
 
 
 def test_an_image_is_brought_into_every_node_and_known_by_its_digest(here: Machine) -> None:
@@ -281,7 +270,7 @@ def test_an_image_is_brought_into_every_node_and_known_by_its_digest(here: Machi
     target = target_of({"kind": "kind", "cluster": "team"}, KIND.image_targets)
     assert target.is_up
     assert target.digest(IMAGE) is None
-    target.load(here.archive(IMAGE), IMAGE, Listener())
+    target.load(here.archive(IMAGE), IMAGE, Row())
     digest = target.digest(IMAGE)
     assert digest is not None
     pinned = by_digest(IMAGE, digest)
@@ -301,7 +290,7 @@ def test_a_cluster_that_is_gone_has_no_images_to_ask_for(here: Machine) -> None:
     target = target_of({"kind": "kind", "cluster": "team"}, KIND.image_targets)
     assert not target.is_up
     with pytest.raises(CommandFailed, match="no nodes found"):
-        target.load(here.archive(IMAGE), IMAGE, Listener())
+        target.load(here.archive(IMAGE), IMAGE, Row())
 
 
 def test_without_kind_or_an_engine_a_preview_warns_and_up_refuses_before_anything_is_made(
@@ -309,16 +298,16 @@ def test_without_kind_or_an_engine_a_preview_warns_and_up_refuses_before_anythin
 ) -> None:
     here.without("kind")
     (here.directory / "docker-is-down").touch()
-    given, listener = inputs(), Listener()
-    known = KindHandler().preview(None, given, given, listener)
+    given, row = inputs(), Row()
+    known = KindHandler().preview(None, given, given, row)
     assert known["kubeconfig"] is UNKNOWN
-    assert len(listener.said) == 2
-    assert "`up` will fail without this: kind: not among the tools in" in listener.said[0]
-    assert "docker does not work" in listener.said[1]
+    assert len(row.said) == 2
+    assert "`up` will fail without this: kind: not among the tools in" in row.said[0]
+    assert "docker does not work" in row.said[1]
     with pytest.raises(
         RuntimeError, match=r"(?s)kind: not among the tools.*docker does not work.*Start it"
     ):
-        KindHandler().create(given, Listener())
+        KindHandler().create(given, Row())
     assert not KindTool({"name": "team"}).directory.exists()
 
 
@@ -327,7 +316,7 @@ def test_without_a_container_engine_the_error_lists_the_supported_ones(
 ) -> None:
     monkeypatch.setenv("PATH", str(here.directory / "nowhere"))
     with pytest.raises(RuntimeError, match=r"no container engine \(docker, nerdctl, podman\)"):
-        KindHandler().create(inputs(), Listener())
+        KindHandler().create(inputs(), Row())
 
 
 def test_a_cluster_does_not_count_as_deleted_while_its_engine_is_down(here: Machine) -> None:
@@ -336,7 +325,7 @@ def test_a_cluster_does_not_count_as_deleted_while_its_engine_is_down(here: Mach
     (here.directory / "docker-is-down").touch()
     assert changes(state, given) == {"tools": (True, False)}
     with pytest.raises(RuntimeError, match="docker does not work"):
-        KindHandler().read(state, Listener())
+        KindHandler().read(state, Row())
 
 
 def test_leftovers_are_listed_only_for_clusters_of_this_stack(here: Machine) -> None:
@@ -348,18 +337,6 @@ def test_leftovers_are_listed_only_for_clusters_of_this_stack(here: Machine) -> 
     shutil.rmtree(KindTool({"name": "team"}).directory)
     assert KIND.remains(settings(), "slipway/kind") == {"kind clusters": []}
     assert list(containers(here)) == ["team-control-plane"]
-
-
-def test_make_down_finds_a_cluster_that_the_state_does_not_know(
-    here: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(down, "cluster_of", lambda _stack: {"kind": "kind"})
-    assert down._cluster_directory("team") is None
-    made(here, inputs())
-    assert down._cluster_directory("team") == KindTool({"name": "team"}).directory
-    assert down._remove_cluster("team", "what is left in") == 0
-    assert containers(here) == {}
-    assert down._cluster_directory("team") is None
 
 
 def test_the_nodes_share_this_machines_memory_and_keep_what_is_reserved() -> None:

@@ -17,18 +17,13 @@ from clusters.minikube import cluster as minikube
 from clusters.minikube.tool import MinikubeHandler, MinikubeTool, create_flags
 from clusters.operator import CRD_PATH
 from core import toolchain
-from core.handler import UNKNOWN, Properties
+from core.handler import Properties
 from core.manifests import MADE_BY
 from core.validation import check
 from images.build.kind_node import MinikubeNode
 from images.targets.target import by_digest, target_of
-from tests.local.machine import (
-    IMAGE,
-    READY,
-    Listener,
-    Machine,
-    person_has_a_kubeconfig,
-)
+from tests.local.machine import IMAGE, READY, Machine, person_has_a_kubeconfig
+from tests.unit.row import Row
 
 
 def settings(**said: Any) -> minikube.MinikubeSettings:
@@ -42,7 +37,7 @@ def inputs(**said: Any) -> Properties:
 
 
 def made(given: Properties) -> Properties:
-    return {**given, **MinikubeHandler().create(given, Listener())[1]}
+    return {**given, **MinikubeHandler().create(given, Row())[1]}
 
 
 def adopted(here: Machine) -> Properties:
@@ -51,7 +46,7 @@ def adopted(here: Machine) -> Properties:
 
 
 def changes(state: Properties, given: Properties) -> dict[str, tuple[bool, bool]]:
-    found = MinikubeHandler().diff(state, given, Listener())
+    found = MinikubeHandler().diff(state, given, Row())
     return {each.path: (each.drift, each.replace) for each in found}
 
 
@@ -64,70 +59,59 @@ def starts(here: Machine) -> list[list[str]]:
     return [each for each in here.calls("minikube") if "start" in each]
 
 
-EVERYTHING: dict[str, Any] = {
-    "driver": "docker",
-    "cpus": 4,
-    "memory": "6144Mi",
-    "diskSize": "60Gi",
-    "nodes": 2,
-    "kubernetesVersion": "v1.34.3",
-    "ports": [{"host": 8080, "node": 30080}],
-    "mount": {"host": "/srv/images", "node": "/data"},
-    "force": True,
-}
-
-
 def test_without_settings_it_is_the_machine_of_the_tutorial_in_minikubes_own_driver() -> None:
     flags = create_flags(inputs())
     assert {"--cpus=2", "--memory=6144mb", "--disk-size=51200mb"} <= set(flags)
     assert not any(flag.startswith(("--driver", "--force", "--mount")) for flag in flags)
 
 
-@pytest.mark.parametrize("said", [{}, EVERYTHING], ids=["nothing said", "everything said"])
-def test_every_setting_is_a_flag_that_minikube_knows(here: Machine, said: dict[str, Any]) -> None:
+def test_every_setting_is_a_flag_that_minikube_knows(here: Machine) -> None:
     here.nodes(READY, READY)
-    made(inputs(**said))
+    made(
+        inputs(
+            driver="docker",
+            cpus=4,
+            memory="6144Mi",
+            diskSize="60Gi",
+            nodes=2,
+            kubernetesVersion="v1.34.3",
+            ports=[{"host": 8080, "node": 30080}],
+            mount={"host": "/srv/images", "node": "/data"},
+            force=True,
+        )
+    )
     (start,) = starts(here)
-    assert set(create_flags(inputs(**said))) < set(start)
-    assert len(profiles(here)["team"]["nodes"]) == said.get("nodes", 1)
-    if said:
-        assert {
-            "--driver=docker",
-            "--cpus=4",
-            "--memory=6144mb",
-            "--disk-size=61440mb",
-            "--nodes=2",
-            "--kubernetes-version=v1.34.3",
-            "--ports=127.0.0.1:8080:30080/tcp",
-            "--mount",
-            "--mount-string=/srv/images:/data",
-            "--force",
-            "--container-runtime=containerd",
-        } <= set(start)
+    assert {
+        "--driver=docker",
+        "--cpus=4",
+        "--memory=6144mb",
+        "--disk-size=61440mb",
+        "--nodes=2",
+        "--kubernetes-version=v1.34.3",
+        "--ports=127.0.0.1:8080:30080/tcp",
+        "--mount",
+        "--mount-string=/srv/images:/data",
+        "--force",
+        "--container-runtime=containerd",
+    } <= set(start)
+    assert len(profiles(here)["team"]["nodes"]) == 2
 
 
-def test_creating_a_cluster_prints_its_steps(here: Machine) -> None:
+def test_creating_a_cluster_prints_its_steps_and_deleting_leaves_nothing(here: Machine) -> None:
     own = person_has_a_kubeconfig(here.directory)
-    listener = Listener()
-    name, outputs = MinikubeHandler().create(inputs(), listener)
+    row = Row()
+    name, outputs = MinikubeHandler().create(inputs(), row)
     assert name == "team"
-    assert "* Done! kubectl is now configured to use 'team'" in listener.said
+    assert "* Done! kubectl is now configured to use 'team'" in row.said
     assert (outputs["clusterId"], outputs["adopted"]) == ("the first", False)
     connection = yaml.safe_load(outputs["kubeconfig"])
     user, cluster = connection["users"][0]["user"], connection["clusters"][0]["cluster"]
     assert set(user) == {"client-certificate-data", "client-key-data"}
     assert set(cluster) == {"server", "certificate-authority-data"}
-    assert "kubeconfig" in MinikubeHandler.secret_outputs
+    MinikubeHandler().delete({**inputs(), **outputs}, Row())
+    assert profiles(here) == {}
+    assert not MinikubeTool({"name": "team"}).directory.exists()
     assert (own.read_text(), own.stat().st_mtime) == ("# mine\n", 1)
-
-
-def test_what_a_cluster_is_made_with_needs_another_one_when_it_changes() -> None:
-    state = {**inputs(), "adopted": False}
-    for key in ("driver", "cpus", "diskSize", "nodes", "kubernetesVersion", "mount"):
-        given = inputs(**{key: EVERYTHING[key]})
-        for before, now in ((state, given), (given, inputs())):
-            assert list(changes(before, now).values()) == [(False, True)]
-    assert list(changes(state, inputs(memory="8Gi")).values()) == [(False, True)]
 
 
 def test_a_cluster_that_is_there_is_used_only_when_asked_and_never_deleted(here: Machine) -> None:
@@ -141,16 +125,16 @@ def test_a_cluster_that_is_there_is_used_only_when_asked_and_never_deleted(here:
     state = made(inputs(adopt=True))
     assert state["adopted"] is True
     assert len(starts(here)) == 1  # it ran, so it was left as it was
-    listener = Listener()
-    MinikubeHandler().delete(state, listener)
-    assert "is kept" in listener.said[0]
+    row = Row()
+    MinikubeHandler().delete(state, row)
+    assert "is kept" in row.said[0]
     assert list(profiles(here)) == ["team"]
 
 
 def test_an_adopted_cluster_that_was_stopped_is_started_as_it_was_made(here: Machine) -> None:
     state = adopted(here)
     here.run("minikube", "stop", "--profile=team")
-    MinikubeHandler().update(state, inputs(adopt=True, cpus=8), Listener())
+    MinikubeHandler().update(state, inputs(adopt=True, cpus=8), Row())
     assert profiles(here)["team"]["Host"] == "Running"
     assert not any("--cpus" in word for word in starts(here)[-1])
 
@@ -171,31 +155,16 @@ def test_a_cluster_that_was_stopped_is_started_and_one_of_an_interrupted_creatio
     here.run("minikube", "stop", "--profile=team")
     assert not target_of({"kind": "minikube", "profile": "team"}, KIND.image_targets).is_up
     assert changes(state, given) == {"nodes": (True, False)}
-    listener = Listener()
-    MinikubeHandler().update(state, given, listener)
-    assert any("repairing nodes: team: Host is Stopped" in said for said in listener.said)
+    row = Row()
+    MinikubeHandler().update(state, given, row)
+    assert any("repairing nodes: team: Host is Stopped" in said for said in row.said)
     assert changes(state, given) == {}
     here.run("minikube", "stop", "--profile=team")
-    MinikubeHandler().create(given, listener)
-    assert "removing team, which an interrupted run left behind" in listener.said
-
-
-def test_a_profile_of_the_users_under_the_name_of_an_interrupted_creation_is_never_removed(
-    here: Machine,
-) -> None:
-    """The note is from a creation that was stopped before there was a profile."""
-    state, directory = made(inputs()), MinikubeTool({"name": "team"}).directory
-    owner.new_token(directory)
+    MinikubeHandler().create(given, row)
+    assert "removing team, which an interrupted run left behind" in row.said
+    owner.new_token(MinikubeTool({"name": "team"}).directory)  # so it is another profile
     with pytest.raises(RuntimeError, match=r"already.*: minikube delete --profile team$"):
-        made(inputs())
-    with pytest.raises(RuntimeError, match=f"to keep it, run: rm -r {directory}$"):
-        MinikubeHandler.remove(directory)
-    assert KIND.remains(settings(), "slipway/minikube") == {
-        "minikube clusters": [f"minikube's cluster team: rm -r {directory}"]
-    }
-    MinikubeHandler().delete(state, Listener())
-    assert list(profiles(here)) == ["team"]
-    assert not directory.exists()
+        made(given)
 
 
 @pytest.fixture
@@ -240,54 +209,18 @@ def test_a_failure_passes_on_minikubes_message_and_advice(here: Machine) -> None
         made(inputs())
 
 
-def test_deleting_removes_the_cluster_and_is_done_when_there_is_none(here: Machine) -> None:
-    own = person_has_a_kubeconfig(here.directory)
-    state = made(inputs())
-    for _ in range(2):
-        MinikubeHandler().delete(state, Listener())
-        assert profiles(here) == {}
-    assert not MinikubeTool({"name": "team"}).directory.exists()
-    assert (own.read_text(), own.stat().st_mtime) == ("# mine\n", 1)
-    assert MinikubeHandler().read(state, Listener()) is None
-
-
 def test_an_image_is_brought_into_every_node_and_known_by_its_digest(here: Machine) -> None:
     here.nodes(READY, READY)
     made(inputs(nodes=2))
     target = target_of({"kind": "minikube", "profile": "team"}, KIND.image_targets)
     assert target.is_up
-    assert target.digest(IMAGE) is None
-    target.load(here.archive(IMAGE), IMAGE, Listener())
+    target.load(here.archive(IMAGE), IMAGE, Row())
     digest = target.digest(IMAGE)
     assert digest is not None
-    target.tag(IMAGE, by_digest(IMAGE, digest))
-    here.run("minikube", "ssh", "--profile=team", "--node=team-m02", "--", "sudo", *CTR_REMOVE)
-    assert target.digest(IMAGE) is None  # one of the nodes lacks it
-    assert target.digest(by_digest(IMAGE, digest)) == digest
+    pinned = by_digest(IMAGE, digest)
+    target.tag(IMAGE, pinned)
     target.remove(IMAGE)
-    assert [list(each) for each in profiles(here)["team"]["nodes"].values()] == [
-        [by_digest(IMAGE, digest)]
-    ] * 2
-
-
-CTR_REMOVE = ("ctr", "--namespace=k8s.io", "images", "remove", IMAGE)
-
-
-def test_without_minikube_a_preview_warns_and_up_refuses_before_anything_is_made(
-    here: Machine,
-) -> None:
-    here.without("minikube")
-    (here.directory / "docker-is-down").touch()
-    given, listener = inputs(driver="docker"), Listener()
-    known = MinikubeHandler().preview(None, given, given, listener)
-    assert known["kubeconfig"] is UNKNOWN
-    assert "`up` will fail without this: minikube: not among the tools in" in listener.said[0]
-    assert "docker does not work" in listener.said[1]
-    with pytest.raises(
-        RuntimeError, match=r"(?s)minikube: not among the tools.*docker does not work"
-    ):
-        made(given)
-    assert here.calls("minikube") == []
+    assert [[*each] for each in profiles(here)["team"]["nodes"].values()] == [[pinned]] * 2
 
 
 def test_each_node_has_what_the_settings_give_it_less_what_kubernetes_asks_for() -> None:

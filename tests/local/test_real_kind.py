@@ -5,14 +5,19 @@ builds the images, runs in the machine's own.
 """
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.engine.awaiting import await_true
-from tests.local.real_cluster import SMALL, RealCluster, assert_nothing_changes, real_cluster
+from tests.local.real_cluster import (
+    SMALL,
+    RealCluster,
+    assert_a_stopped_node_is_started,
+    assert_well,
+    real_cluster,
+)
 
 NOTHING = "Removed kind completely: 0 kind clusters, 0 processes, 0 files left."
 pytestmark = pytest.mark.long
@@ -22,19 +27,14 @@ pytestmark = pytest.mark.long
 @pytest.fixture(scope="module")
 def two_nodes(root: Path) -> Iterator[RealCluster]:
     """A stack with two worker nodes, up, which has trained the small job."""
-    with real_cluster("kind", root) as stack:
-        stack.declare(nodes=2, **SMALL)
-        stack.run("make up STACK=kind")
+    with real_cluster("kind", root, 2, **SMALL) as stack:
         yield stack
 
 
 def test_from_nothing_to_a_job_and_back(root: Path) -> None:
     """On one node, whose `make down` is judged by what is left on the machine, too."""
-    with real_cluster("kind", root) as stack:
-        stack.declare(nodes=0, **SMALL)
-        stack.run("make up STACK=kind")
+    with real_cluster("kind", root, 0, **SMALL) as stack:
         assert stack.result()["state"] == "Succeeded"
-        assert_nothing_changes(stack)
         down = stack.down()
     assert NOTHING in down.errors, down
 
@@ -52,23 +52,12 @@ def test_ranks_on_two_nodes_train_together_nothing_changes_and_smoke_passes(
         events = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
         epochs = [each for each in events if each["event"] == "epoch"]
         assert [(each["rank"], each["accuracy"]) for each in epochs] == [(rank, result["accuracy"])]
-    assert_nothing_changes(two_nodes)
-    smoke = two_nodes.run("make smoke STACK=kind")
-    assert re.search(r"\d\d passed in", smoke.output), smoke
-    assert "failed" not in smoke.output, smoke
+    assert_well(two_nodes)
 
 
 def test_a_node_that_was_stopped_is_started_again(two_nodes: RealCluster) -> None:
-    before, node = two_nodes.pods(), f"{two_nodes.name}-worker"
-    two_nodes.podman(f"stop {node}")
-    healed = two_nodes.run("make up STACK=kind")
-    assert re.search(f"repairing nodes: {node} is (stopped|exited)", healed.text), str(healed)
-    assert two_nodes.podman(f"inspect --format {{{{.State.Status}}}} {node}").strip() == "running"
-    ready = two_nodes.kubectl("get nodes --no-headers").splitlines()
-    assert [line.split()[1] for line in ready] == ["Ready"] * 3, ready
-    assert {name: pod["metadata"]["uid"] for name, pod in two_nodes.pods().items()} == {
-        name: pod["metadata"]["uid"] for name, pod in before.items()
-    }
+    node = f"{two_nodes.name}-worker"
+    assert_a_stopped_node_is_started(two_nodes, node, f"{node} is (stopped|exited)", 3)
 
 
 @pytest.mark.parametrize("retries", [0, 1])

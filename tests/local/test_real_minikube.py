@@ -3,13 +3,18 @@
 As in `test_real_kind.py` only set-up runs in a network that leads out of the machine.
 """
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.local.real_cluster import SMALL, RealCluster, assert_nothing_changes, real_cluster
+from tests.local.real_cluster import (
+    SMALL,
+    RealCluster,
+    assert_a_stopped_node_is_started,
+    assert_well,
+    real_cluster,
+)
 
 NOTHING = "Removed minikube completely: 0 minikube clusters, 0 processes, 0 files left."
 ALONE = {**SMALL, "cpu": "1"}
@@ -21,9 +26,7 @@ pytestmark = pytest.mark.long
 @pytest.fixture(scope="module")
 def two_nodes(root: Path) -> Iterator[RealCluster]:
     """A stack with two nodes, up, which has trained the small job."""
-    with real_cluster("minikube", root) as stack:
-        stack.declare(nodes=2, **ALONE)
-        stack.run("make up STACK=minikube")
+    with real_cluster("minikube", root, 2, **ALONE) as stack:
         yield stack
 
 
@@ -38,22 +41,12 @@ def test_ranks_on_two_nodes_train_together_again_nothing_changes_and_smoke_passe
     form = "jsonpath={.items[*].metadata.name}:{.items[*].provisioner}"
     classes = two_nodes.kubectl(f"get storageclasses --output {form}")
     assert classes == "standard:rancher.io/local-path"
-    assert_nothing_changes(two_nodes)
-    smoke = two_nodes.run("make smoke STACK=minikube")
-    assert re.search(r"\d\d passed in", smoke.output), smoke
-    assert "failed" not in smoke.output, smoke
+    assert_well(two_nodes)
 
 
 def test_a_node_that_was_stopped_is_started_again(two_nodes: RealCluster) -> None:
-    before, node = two_nodes.pods(), f"{two_nodes.name}-m02"
-    two_nodes.podman(f"stop {node}")
-    healed = two_nodes.run("make up STACK=minikube")
-    assert f"repairing nodes: {node}: Host is Stopped" in healed.text, str(healed)
-    ready = two_nodes.kubectl("get nodes --no-headers").splitlines()
-    assert [line.split()[1] for line in ready] == ["Ready"] * 2, ready
-    assert {name: pod["metadata"]["uid"] for name, pod in two_nodes.pods().items()} == {
-        name: pod["metadata"]["uid"] for name, pod in before.items()
-    }
+    node = f"{two_nodes.name}-m02"
+    assert_a_stopped_node_is_started(two_nodes, node, f"{node}: Host is Stopped", 2)
 
 
 def test_down_leaves_nothing(two_nodes: RealCluster) -> None:

@@ -56,28 +56,17 @@ class Attempt:
     context: Recorded
     steps: dict[str, str] = field(default_factory=dict)  # what was done, as {"Gate": "replace"}
     error: Exception | None = None
+    future: "Future[None]" = field(default_factory=Future)  # of one that goes on beside the test
 
     @property
     def text(self) -> str:
         """All that was said so far, the error last."""
         return "\n".join([*self.context.told, *([] if self.error is None else [str(self.error)])])
 
-
-@dataclass(frozen=True)
-class Going:
-    """An attempt that goes on beside the test."""
-
-    attempt: Attempt
-    future: "Future[None]"
-
-    @property
-    def text(self) -> str:
-        return self.attempt.text
-
-    def end(self) -> Attempt:
+    def end(self) -> "Attempt":
         """Wait for its end, however it ends."""
         self.future.result(COMMAND_SECONDS)
-        return self.attempt
+        return self
 
 
 @dataclass
@@ -109,11 +98,12 @@ class Runs:
         return attempt.text
 
     @contextmanager
-    def training(self, name: str, **declared: Any) -> Iterator[Going]:
+    def training(self, name: str, **declared: Any) -> Iterator[Attempt]:
         attempt = self._begun(name)
         with ThreadPoolExecutor(1) as pool:
+            attempt.future = pool.submit(self._bring, attempt, name, declared)
             try:
-                yield Going(attempt, pool.submit(self._bring, attempt, name, declared))
+                yield attempt
             finally:
                 attempt.context.cancelled.set()
 
@@ -130,18 +120,15 @@ class Runs:
             for (type_, name), (_, state) in self._states.items()
         ]
         provider = {"type": "pulumi:providers:kubernetes", "urn": "test::there"}
-        return {
-            "deployment": {
-                "resources": [{**provider, "outputs": {"kubeconfig": self.kubeconfig}}, *there],
-                "pending_operations": [
-                    {
-                        "type": "creating",
-                        "resource": {"type": type_, "urn": f"test::{name}", "inputs": inputs},
-                    }
-                    for (type_, name), inputs in self._creating.items()
-                ],
+        resources = [{**provider, "outputs": {"kubeconfig": self.kubeconfig}}, *there]
+        begun = [
+            {
+                "type": "creating",
+                "resource": {"type": type_, "urn": f"test::{name}", "inputs": each},
             }
-        }
+            for (type_, name), each in self._creating.items()
+        ]
+        return {"deployment": {"resources": resources, "pending_operations": begun}}
 
     def destroy(self, name: str) -> None:
         """Remove a run, whether or not anybody has waited for its end."""

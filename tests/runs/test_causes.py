@@ -20,8 +20,7 @@ from tests.engine.pytorchjob_stack import Jobs
 from tests.runs.runner import Runs
 
 _SCRIPTS = CHECKOUT / "tests/runs/scripts"
-_AT_ONCE = 3
-"""Cases that go on beside each other: they wait most of the time."""
+_AT_ONCE = 3  # they wait most of the time
 SAYS = {
     "exception": "exited with code 1",
     "exit": "exited with code 7",
@@ -36,8 +35,6 @@ SAYS = {
     "disk": "was evicted by its node: Pod ephemeral local storage usage exceeds the total limit",
 }
 """What is reported of the rank that breaks, by how it does."""
-
-
 _RAISING = (_SCRIPTS / "raising.py").read_text().splitlines()
 _LINE, _CONNECTS = (
     1 + next(number for number, line in enumerate(_RAISING) if line.strip().startswith(begins))
@@ -46,19 +43,11 @@ _LINE, _CONNECTS = (
 _WRONG = f"ValueError: label 11 is out of range, raising.py:{_LINE}"
 ERRORS = {
     "network": f"ConnectionRefusedError: [Errno 111] Connection refused, raising.py:{_CONNECTS}",
-    **dict.fromkeys(("noise-before", "noise-after", "destructor", "semaphores", "lines"), _WRONG),
-    "text": "no labels in /data, raising.py:",
-    "group": "ExceptionGroup: epoch 1 (1 sub-exception): ValueError: label 11 is out of range",
-    "loader": _WRONG,
+    **dict.fromkeys(("loader", "spawn", "torchrun", "hydra", "forgotten"), _WRONG),
     "loader-killed": "RuntimeError: DataLoader worker",
-    "spawn": _WRONG,
-    "torchrun": _WRONG,
-    "hydra": _WRONG,
-    "nan": "FloatingPointError: the loss is nan in step 7, raising.py:",
     "port": "DistNetworkError: ",
-    "forgotten": _WRONG,
 }
-"""How a rank's error and its line are reported, by what wraps, follows or hides it."""
+"""How a rank's error and its line are reported, by what wraps or hides it."""
 
 
 @dataclass(frozen=True)
@@ -75,24 +64,17 @@ class Broken:
         return f"{self.cause}, rank {self.rank} of {self.world}, {self.peers}, {self.policy}"
 
     @property
-    def pod(self) -> str:
-        """The end of its pod's name."""
-        number = self.rank // self.processes
-        return f"worker-{number - 1}" if number else "master-0"
-
-    @property
-    def processes(self) -> int:
-        """How many ranks are in a pod."""
+    def processes_per_pod(self) -> int:
         return 2 if self.cause == "torchrun" else 1
 
     @property
-    def script(self) -> str:
-        """The program that breaks so."""
-        return str(_SCRIPTS / ("raising.py" if self.cause in ERRORS else "broken_ddp.py"))
+    def pod(self) -> str:
+        """The end of its pod's name."""
+        number = self.rank // self.processes_per_pod
+        return f"worker-{number - 1}" if number else "master-0"
 
     @property
     def says(self) -> str:
-        """What is reported of its rank."""
         raised = ERRORS.get(self.cause)
         return SAYS[self.cause] if raised is None else f"exited with code 1: {raised}"
 
@@ -100,12 +82,12 @@ class Broken:
         """Train; return what is wrong with the report of it, nothing if all is right."""
         name = f"broken-{secrets.token_hex(3)}"
         declared = {
-            "script": self.script,
+            "script": str(_SCRIPTS / ("raising.py" if self.cause in ERRORS else "broken_ddp.py")),
             "args": [self.cause, self.rank, self.peers],
-            "workers": self.world // self.processes - 1,
-            "processesPerNode": self.processes,
+            "workers": self.world // self.processes_per_pod - 1,
+            "processesPerNode": self.processes_per_pod,
             "cpu": "100m",
-            "memory": "1536Mi" if self.processes > 1 else "768Mi",
+            "memory": "1536Mi" if self.processes_per_pod > 1 else "768Mi",
             "restartPolicy": self.policy,
             "timeout": 300,
         }
@@ -131,15 +113,11 @@ def _log(jobs: Jobs, pod: str) -> str:
 
 def _kill(jobs: Jobs, name: str, pod: str) -> None:
     """Kill the program of a pod, as its node would: from within, process 1 can't be."""
-    [uid] = [
-        each["metadata"]["uid"]
-        for each in jobs.items("pods", name)
-        if each["metadata"]["name"].endswith(pod)
-    ]
+    uids = {each["metadata"]["name"]: each["metadata"]["uid"] for each in jobs.items("pods", name)}
     for status in Path("/proc").glob("[0-9]*/cgroup"):
         try:
             program = (status.parent / "cmdline").read_text()
-            if uid in status.read_text() and "broken_ddp" in program:
+            if uids[f"{name}-{pod}"] in status.read_text() and "broken_ddp" in program:
                 os.kill(int(status.parent.name), signal.SIGKILL)
         except (FileNotFoundError, ProcessLookupError):
             continue  # It has ended meanwhile.
@@ -147,11 +125,9 @@ def _kill(jobs: Jobs, name: str, pod: str) -> None:
 
 def _raising(peers: str) -> list[Broken]:
     """Return every cause for rank 0 and the last."""
-    worlds = {"torchrun": 4}
+    worlds = {cause: 4 if cause == "torchrun" else 2 for cause in ERRORS}
     return [
-        Broken(cause, rank, peers, world=worlds.get(cause, 2))
-        for cause in ERRORS
-        for rank in (0, worlds.get(cause, 2) - 1)
+        Broken(cause, rank, peers, world=n) for cause, n in worlds.items() for rank in (0, n - 1)
     ]
 
 

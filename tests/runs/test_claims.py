@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -31,8 +32,7 @@ def inputs(job_name: str, kubeconfig: str, jobs: Jobs) -> Iterator[dict[str, Any
 
 def found(jobs: Jobs, inputs: dict[str, Any]) -> dict[str, Any]:
     text = jobs.kubectl("get", "pvc", inputs["manifest"]["metadata"]["name"], "--output=json")
-    document: dict[str, Any] = json.loads(text)
-    return document
+    return dict(json.loads(text))
 
 
 def test_a_job_that_comes_back_finds_its_claim(jobs: Jobs, inputs: dict[str, Any]) -> None:
@@ -53,7 +53,7 @@ def test_a_job_that_comes_back_finds_its_claim(jobs: Jobs, inputs: dict[str, Any
 def test_a_claim_that_the_stack_has_not_made_is_left_alone(
     jobs: Jobs, inputs: dict[str, Any]
 ) -> None:
-    foreign = json.loads(json.dumps(inputs))
+    foreign = deepcopy(inputs)
     foreign["manifest"]["metadata"]["annotations"][MADE_BY] = "slipway/other"
     CLAIM.create(foreign, Recorded("urn:other"))
     name = inputs["manifest"]["metadata"]["name"]
@@ -69,7 +69,7 @@ def test_a_size_that_the_storage_class_refuses_fails_with_its_reason(
     CLAIM.create(inputs, context)
     # Of one that has no volume yet, the API server refuses it in other words.
     await_true(lambda: found(jobs, inputs)["status"]["phase"] == "Bound")
-    larger = json.loads(json.dumps(inputs))
+    larger = deepcopy(inputs)
     larger["manifest"]["spec"]["resources"]["requests"]["storage"] = "20Mi"
     [change] = CLAIM.diff(inputs, larger, context)
     assert not change.replace

@@ -8,9 +8,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -59,14 +58,34 @@ def declared(folder: Path, program: str, **fields: Any) -> dict[str, Any]:
     return {**common, "workers": 1, **fields}
 
 
-def pods(jobs: Jobs, job: str) -> dict[str, dict[str, Any]]:
-    return {pod["metadata"]["name"]: pod for pod in jobs.items("pods", job)}
+def pod(jobs: Jobs, name: str) -> dict[str, Any]:
+    job = name.rsplit("-", 2)[0]
+    return next(each for each in jobs.items("pods", job) if each["metadata"]["name"] == name)
+
+
+def is_running(jobs: Jobs, name: str) -> bool:
+    return bool(pod(jobs, name)["status"]["phase"] == "Running")
 
 
 def exit_of(pod: dict[str, Any]) -> dict[str, Any]:
     (status,) = pod["status"]["containerStatuses"]
-    ended: dict[str, Any] = status["state"].get("terminated", {})
-    return ended
+    return dict(status["state"].get("terminated", {}))
+
+
+def read_state_of(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the commands read these runs' state instead of that in Pulumi's backend."""
+    state = StackState.from_export(runs.export())
+    monkeypatch.setattr(inside, "read_state", lambda *_, **__: state)
+
+
+def in_shell(
+    words: str, job: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> list[str]:
+    """Return what a shell in rank 1 prints that is given these words, which end it with 7."""
+    with subprocess.Popen(["echo", words], stdout=subprocess.PIPE) as typed:
+        monkeypatch.setattr(sys, "stdin", typed.stdout)
+        assert inside.shell("test", job, 1) == 7, "the shell's own exit code"
+    return capfd.readouterr().out.splitlines()
 
 
 @pytest.mark.usefixtures("folder")
@@ -78,13 +97,11 @@ def test_a_running_rank_shows_where_it_stands_and_takes_a_shell_beside_it(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """A running rank shows where it stands, and takes a shell beside its program within 3 s."""
     job: dict[str, Any] = python(trainer, _WAITS, env={"OWN": "declared"}, workers=1)
     with runs.training(job_name, **job) as going:
         jobs.await_all_running(job_name, 2)
         await_true(lambda: "1 begins" in jobs.kubectl("logs", f"{job_name}-worker-0"))
-        state = StackState.from_export(runs.export())
-        monkeypatch.setattr(inside, "read_state", lambda *_, **__: state)
+        read_state_of(runs, monkeypatch)
 
         assert inside.stacks("test", job_name, None) == 0
         shown = capfd.readouterr().out
@@ -94,15 +111,11 @@ def test_a_running_rank_shows_where_it_stands_and_takes_a_shell_beside_it(
 
         began = time.monotonic()
         words = "pwd; id -un; echo $OWN, rank $RANK; cat left; exit 7"
-        with subprocess.Popen(["echo", words], stdout=subprocess.PIPE) as typed:
-            monkeypatch.setattr(sys, "stdin", typed.stdout)
-            assert inside.shell("test", job_name, 1) == 7, "the shell's own exit code"
+        lines = in_shell(words, job_name, monkeypatch, capfd)
         assert time.monotonic() - began < 3
-        lines = capfd.readouterr().out.splitlines()
         assert lines == ["/work", "slipway", "declared, rank 1", "by the program"]
 
-        for each in ("master", "worker"):
-            enough(jobs, job_name, each)
+        enough(jobs, job_name, "master", "worker")
         assert going.end().error is None, going.text
     assert runs.output(job_name)["state"] == "Succeeded"
 
@@ -115,32 +128,26 @@ def test_a_rank_that_failed_is_held_for_a_shell_until_its_time_is_over_or_the_ne
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """A rank whose program failed stays for a shell, with its files and its environment.
-
-    The run has ended as without; its time, or the next run, ends that.
-    """
+    """With its files and its environment; the run has ended as without."""
+    master, worker = f"{job_name}-master-0", f"{job_name}-worker-0"
     job = declared(folder, _FAILS, env={"OWN": "declared"})
     with runs.training(job_name, **job, onFailure={"hold": _LONG}) as going:
         await_true(lambda: "with code 1: ValueError: a bad value, train.py:" in going.text)
         began = time.monotonic()
         said = str(going.end().error)
         assert time.monotonic() - began < _SECONDS, "it did not wait for the end of the hold"
-    assert f"job {job_name} ended Failed: rank 1 ({job_name}-worker-0) exited with code 1" in said
+    assert f"job {job_name} ended Failed: rank 1 ({worker}) exited with code 1" in said
     assert f"what to do: inspect its pod with `make shell JOB={job_name} RANK=1` until 20" in said
     assert '"held"' not in said
     assert runs.output(job_name)["exit_codes"]["1"] == 1
     assert runs.output(job_name)["failure"]["error"] == "ValueError: a bad value"
 
     # Rank 0, which would have gone on for ten minutes, is stopped; rank 1 stays.
-    await_true(lambda: exit_of(pods(jobs, job_name)[f"{job_name}-master-0"]) != {})
-    assert pods(jobs, job_name)[f"{job_name}-worker-0"]["status"]["phase"] == "Running"
-    state = StackState.from_export(runs.export())
-    monkeypatch.setattr(inside, "read_state", lambda *_, **__: state)
+    await_true(lambda: exit_of(pod(jobs, master)) != {})
+    assert is_running(jobs, worker)
+    read_state_of(runs, monkeypatch)
     words = "pwd; cat left; echo; echo $OWN, rank $RANK of $WORLD_SIZE; ls train.py; exit 7"
-    with subprocess.Popen(["echo", words], stdout=subprocess.PIPE) as typed:
-        monkeypatch.setattr(sys, "stdin", typed.stdout)
-        assert inside.shell("test", job_name, 1) == 7, "the shell's own exit code"
-    shown = capfd.readouterr().out.splitlines()
+    shown = in_shell(words, job_name, monkeypatch, capfd)
     where = f"/work/src/{job_name}"
     assert shown == [where, "by the program", "declared, rank 1 of 2", "train.py"]
 
@@ -149,21 +156,20 @@ def test_a_rank_that_failed_is_held_for_a_shell_until_its_time_is_over_or_the_ne
     job = declared(folder, FOLLOWED, onFailure={"hold": _SHORT})
     said = runs.train_in_vain(job_name, **job)
     assert time.monotonic() - began < 2 * _SECONDS
-    assert f"ended Failed: rank 1 ({job_name}-worker-0) exited with code 3\n" in said
+    assert f"ended Failed: rank 1 ({worker}) exited with code 3\n" in said
     assert "RANK=1` until 20" in said
-    assert len(jobs.uids(job_name)) == 1
-    assert jobs.uids(job_name) != before
-    there = pods(jobs, job_name)
-    assert there[f"{job_name}-worker-0"]["status"]["phase"] == "Running"
-    await_true(lambda: exit_of(pods(jobs, job_name)[f"{job_name}-master-0"]) != {})
+    (again,) = jobs.uids(job_name)
+    assert [again] != before
+    assert is_running(jobs, worker)
+    await_true(lambda: exit_of(pod(jobs, master)) != {})
     await_true(lambda: '"Failed"' in json.dumps(jobs.items("pytorchjobs", job_name)[0]["status"]))
-    assert pods(jobs, job_name)[f"{job_name}-worker-0"]["status"]["phase"] == "Running"
+    assert is_running(jobs, worker)
 
     # Its time is over.
-    await_true(lambda: pods(jobs, job_name)[f"{job_name}-worker-0"]["status"]["phase"] == "Failed")
-    held = pods(jobs, job_name)[f"{job_name}-worker-0"]
-    assert exit_of(held)["exitCode"] == 3
-    lasted = moment(exit_of(held)["finishedAt"]) - moment(exit_of(held)["startedAt"])
+    await_true(lambda: pod(jobs, worker)["status"]["phase"] == "Failed")
+    ended = exit_of(held := pod(jobs, worker))
+    assert ended["exitCode"] == 3
+    lasted = moment(ended["finishedAt"]) - moment(ended["startedAt"])
     assert _SHORT <= lasted.total_seconds() < _SHORT + _SECONDS
     assert [each["restartCount"] for each in held["status"]["containerStatuses"]] == [0]
 
@@ -171,19 +177,14 @@ def test_a_rank_that_failed_is_held_for_a_shell_until_its_time_is_over_or_the_ne
 class Debugger:
     """A client of debugpy: https://microsoft.github.io/debug-adapter-protocol/specification."""
 
-    def reach(self, port: int) -> bool:
-        """Return whether debugpy answers, whose port may be forwarded before it listens."""
-        try:
-            self._socket = socket.create_connection(("127.0.0.1", port), timeout=60)
-        except OSError:
-            return False
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=60)
         self._file, self._sent = self._socket.makefile("rb"), 0
         try:
-            self.answer(self.send("initialize", adapterID="debugpy", pathFormat="path"))
+            self.ask("initialize", adapterID="debugpy", pathFormat="path")
         except OSError:
             self.close()
-            return False
-        return True
+            raise
 
     def close(self) -> None:
         self._file.close()
@@ -196,43 +197,47 @@ class Debugger:
         self._socket.sendall(b"Content-Length: %d\r\n\r\n%s" % (len(text), text))
         return self._sent
 
-    def messages(self) -> Iterator[dict[str, Any]]:
+    def await_message(self, **wanted: Any) -> dict[str, Any]:
+        """Return the body of the next message that has these values."""
         while header := self._file.readline():
             length = int(header.partition(b":")[2])
             self._file.readline()
-            yield json.loads(self._file.read(length))
-
-    def answer(self, number: int) -> dict[str, Any]:
-        """Return the body of the answer to a request."""
-        for each in self.messages():
-            if each["type"] == "response" and each["request_seq"] == number:
-                assert each["success"], each
-                return dict(each.get("body") or {})
+            message = json.loads(self._file.read(length))
+            if wanted.items() <= message.items():
+                assert message.get("success", True), message
+                return dict(message.get("body") or {})
         raise ConnectionError
+
+    def ask(self, command: str, **arguments: Any) -> dict[str, Any]:
+        number = self.send(command, **arguments)
+        return self.await_message(type="response", request_seq=number)
 
     def await_event(self, name: str) -> dict[str, Any]:
-        for each in self.messages():
-            if each["type"] == "event" and each["event"] == name:
-                return dict(each.get("body") or {})
-        raise ConnectionError
+        return self.await_message(type="event", event=name)
+
+
+def reached(port: int) -> Debugger:
+    """Return a client once debugpy answers, whose port may be forwarded before it listens."""
+    for _ in range(120):
+        with suppress(OSError):
+            return Debugger(port)
+        time.sleep(0.5)
+    raise TimeoutError(port)
 
 
 def debug(port: int, local: Path, remote: str) -> str:
     """Attach, stop in `doubled`, change what it is given, go on, and return where it stopped."""
-    client = Debugger()
-    await_true(lambda: client.reach(port), 60)
-    with closing(client):
+    with closing(reached(port)) as client:
         places = [{"localRoot": str(local), "remoteRoot": remote}]
         client.send("attach", justMyCode=True, pathMappings=places)
         client.await_event("initialized")
         source = {"path": str(local / "train.py")}
-        client.answer(client.send("setBreakpoints", source=source, breakpoints=[{"line": _LINE}]))
+        client.ask("setBreakpoints", source=source, breakpoints=[{"line": _LINE}])
         client.send("configurationDone")
         thread = client.await_event("stopped")["threadId"]
-        frame = client.answer(client.send("stackTrace", threadId=thread))["stackFrames"][0]
-        there = {"frameId": frame["id"], "context": "repl"}
-        client.answer(client.send("evaluate", expression="number = 4", **there))
-        client.answer(client.send("continue", threadId=thread))
+        frame = client.ask("stackTrace", threadId=thread)["stackFrames"][0]
+        client.ask("evaluate", expression="number = 4", frameId=frame["id"], context="repl")
+        client.ask("continue", threadId=thread)
         client.await_event("terminated")
         return f"{frame['source']['path']}:{frame['line']}"
 
@@ -266,8 +271,7 @@ def test_a_rank_waits_for_its_debugger_and_goes_on_under_it(
         assert f"rank 1 is waiting for a debugger: `make debug JOB={job_name}`" in going.text
         time.sleep(2 * own["stall"])
         assert "begins" not in jobs.kubectl("logs", f"{job_name}-worker-0")
-        state = StackState.from_export(runs.export())
-        monkeypatch.setattr(inside, "read_state", lambda *_, **__: state)
+        read_state_of(runs, monkeypatch)
         stopped = pool.submit(debug, port, folder, f"/work/src/{job_name}")
         # As Ctrl-C does; the port stays until then, whatever becomes of the rank.
         stopped.add_done_callback(lambda _: os.kill(os.getpid(), signal.SIGTERM))

@@ -3,7 +3,6 @@
 The node only claims to have a GPU, and a program of the tests answers as NVIDIA's exporter does.
 """
 
-import json
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,33 +32,19 @@ http.server.HTTPServer(("", 9400), Metrics).serve_forever()
 def exporter(jobs: Jobs, image: str, metrics: str) -> Iterator[None]:
     """Have a pod with the label of the exporter's Helm chart answer `metrics`."""
     elsewhere, name = "--namespace=default", f"exporter-{secrets.token_hex(3)}"
-    container = {
-        "name": "exporter",
-        "image": image,
-        "command": ["python3", "-c", _EXPORTER, metrics],
-        "ports": [{"name": "metrics", "containerPort": 9400}],
-    }
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "labels": {"app.kubernetes.io/name": "dcgm-exporter"}},
-        "spec": {"containers": [container], "terminationGracePeriodSeconds": 1},
-    }
-    jobs.kubectl(elsewhere, "apply", "--filename", "-", given=json.dumps(pod))
+    container = ("--port=9400", "--command", "--", "python3", "-c", _EXPORTER, metrics)
+    labels = "--labels=app.kubernetes.io/name=dcgm-exporter"
+    jobs.kubectl(elsewhere, "run", name, f"--image={image}", labels, *container)
     try:
         yield
     finally:
-        jobs.kubectl(elsewhere, "delete", "pod", name, "--wait=false")
+        jobs.kubectl(elsewhere, "delete", "pod", name, "--wait=false", "--grace-period=1")
 
 
 @pytest.mark.long
 def test_a_run_that_leaves_its_gpu_idle_ends_and_says_what_was_wasted(
     job_name: str, runs: Runs, jobs: Jobs, trainer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """GPUs that stay idle end the run with the rank, the pod and what was wasted.
-
-    An exporter measures them; without one a warning says why, and the run goes on.
-    """
     monkeypatch.setattr(gpus, "IDLE_SECONDS", 1.5)
     monkeypatch.setattr(gpus, "LOOK_SECONDS", 0.5)
     pod = f"{job_name}-master-0"

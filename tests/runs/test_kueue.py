@@ -97,7 +97,7 @@ def _queues() -> list[dict[str, Any]]:
 
 @pytest.mark.usefixtures("kueue")
 def test_a_job_waits_in_its_queue_until_the_one_before_it_has_ended(
-    job_name: str, runs: Runs, jobs: Jobs, trainer: str, capsys: pytest.CaptureFixture[str]
+    job_name: str, runs: Runs, jobs: Jobs, trainer: str
 ) -> None:
     """Its row has Kueue's reason, no limit counts the wait, and what Kueue changes is no drift."""
     first, second = job_name, f"{job_name}-next"
@@ -109,41 +109,16 @@ def test_a_job_waits_in_its_queue_until_the_one_before_it_has_ended(
         began = time.monotonic()
         with runs.training(second, **waits) as waiting:
             await_true(lambda: f"suspended, in the Kueue queue {_QUEUE}: " in waiting.text)
-            shown = time.monotonic() - began
             assert "insufficient unused quota for cpu" in waiting.text
             assert jobs.items("pods", second) == []
             assert going.end().error is None, going.text
-            waited = time.monotonic() - began
+            assert time.monotonic() - began > _LIMIT_SECONDS
             assert waiting.end().error is None, waiting.text
-            ended = time.monotonic() - began
-    assert waited > _LIMIT_SECONDS
     for name in (first, second):
         result = runs.output(name)
         assert (result["state"], result["exit_codes"]) == ("Succeeded", {"0": 0, "1": 0})
     assert runs.output(second)["duration_seconds"] < _LIMIT_SECONDS
     assert runs.train(second, **waits).steps == {}
-    reason = next(row for row in waiting.attempt.context.rows if "quota" in row)
-    with capsys.disabled():
-        print(  # noqa: T201 - the figures are what it is run for
-            f"\n{_IMAGE}: `{reason}` after {shown:.1f} s; the job before it ended after "
-            f"{waited:.1f} s, this one after {ended:.1f} s"
-        )
-
-
-@pytest.mark.usefixtures("kueue")
-def test_a_job_in_a_queue_that_does_not_exist_says_so_and_is_moved_to_another(
-    job_name: str, runs: Runs, jobs: Jobs, trainer: str
-) -> None:
-    """It would wait for good otherwise: a job that waits is submitted anew for another queue."""
-    with runs.training(job_name, **python(trainer, SLEEPING, "1", queue="reserch")) as going:
-        reason = "in the Kueue queue reserch: LocalQueue reserch doesn't exist"
-        await_true(lambda: f"2 ranks: suspended, {reason}" in going.text)
-        assert jobs.items("pods", job_name) == []
-    going.end()
-    before = jobs.uids(job_name)
-    runs.train(job_name, **python(trainer, SLEEPING, "1", queue=_QUEUE))
-    assert runs.output(job_name)["state"] == "Succeeded"
-    assert jobs.uids(job_name) != before
 
 
 @pytest.mark.usefixtures("kueue")
@@ -154,15 +129,13 @@ def test_a_run_that_kueue_stops_goes_on_after_it(
 
     def activate(value: bool) -> None:
         patch = json.dumps({"spec": {"active": value}})
-        jobs.kubectl("patch", _WORKLOADS, workload, "--type=merge", f"--patch={patch}")
+        jobs.kubectl("patch", workload, "--type=merge", f"--patch={patch}")
 
     with runs.training(job_name, **python(trainer, SLEEPING, "8", queue=_QUEUE)) as going:
         await_true(lambda: "2 running" in going.text)
         [uid] = jobs.uids(job_name)
         label = f"--selector=kueue.x-k8s.io/job-uid={uid}"
-        workload = (
-            jobs.kubectl("get", _WORKLOADS, label, "--output=name").rpartition("/")[2].strip()
-        )
+        workload = jobs.kubectl("get", _WORKLOADS, label, "--output=name").strip()
         activate(False)
         reason = f"in the Kueue queue {_QUEUE}: The workload is deactivated"
         await_true(lambda: f"2 ranks: suspended, {reason}" in going.text)

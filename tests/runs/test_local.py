@@ -14,10 +14,6 @@ from tests.runs.runner import Runs
 def test_a_job_has_the_same_result_here_and_in_a_cluster(
     name: str, runs: Runs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A job runs here as in a cluster.
-
-    Five small programs have the same results in both, but for times.
-    """
     train = runs.train_in_vain if name in {"fails", "follows"} else runs.train
     train(name, **ENTRIES[name])
     there = lasting(runs.output(name))

@@ -16,7 +16,6 @@ from tests.runs.runner import Runs
 def test_an_evicted_job_is_resubmitted_and_its_attempt_is_kept(
     job_name: str, runs: Runs, jobs: Jobs, trainer: str
 ) -> None:
-    """A job that the cluster disrupted is resubmitted."""
     with runs.training(job_name, **python(trainer, SLEEPING, "12", retries=2)) as going:
         jobs.await_all_running(job_name, pods=2)
         (first,) = jobs.uids(job_name)
@@ -35,21 +34,6 @@ def test_an_evicted_job_is_resubmitted_and_its_attempt_is_kept(
     assert "attempt 2 of 3: 2 ranks" in going.text
 
 
-@pytest.mark.long
-def test_without_retries_an_evicted_job_fails_and_says_what_happened(
-    job_name: str, runs: Runs, jobs: Jobs, trainer: str
-) -> None:
-    with runs.training(job_name, **python(trainer, SLEEPING, "20")) as going:
-        jobs.await_all_running(job_name, pods=2)
-        jobs.evict(f"{job_name}-worker-0")
-        assert going.end().error is not None
-    result = runs.output(job_name)
-    assert result["state"] == "Failed"
-    assert "EvictionByEvictionAPI" in result["failure"]["disruption"]
-    assert "attempts" not in result
-    assert jobs.attempts(job_name) == ["1"]
-
-
 @pytest.fixture
 def kept_volume(jobs: Jobs) -> Iterator[None]:
     """The stack's volume for kept files, which its runs' handlers do not make."""
@@ -63,10 +47,7 @@ def kept_volume(jobs: Jobs) -> Iterator[None]:
 def test_a_job_that_fails_resumes_in_a_retry_and_in_the_next_up(
     job_name: str, runs: Runs, trainer: str
 ) -> None:
-    """A job that failed by itself is tried again where `retryOn` says so.
-
-    Each attempt and the next `up` resume from its checkpoint.
-    """
+    """It failed by itself, which `retryOn` names, and resumes from its checkpoint."""
     command = ["python3", "-m", "slipway_trainer.launch", "--", "-c", RESUMING]
     declared = python(trainer, "", workers=0, memory="640Mi") | {"command": command, "args": []}
     declared |= {"retries": 1, "retryOn": ["ownFailure"], "checkpoint": {"every": "1 step"}}

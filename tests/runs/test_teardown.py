@@ -1,4 +1,4 @@
-"""Removing a run: its pods go first, and nothing waits for ever."""
+"""Removing a run waits for nothing for ever; that it stops the pods is in tests/engine."""
 
 import json
 
@@ -8,19 +8,6 @@ from jobs.run import submit
 from tests.engine.job_programs import SLEEPING, python
 from tests.engine.pytorchjob_stack import Jobs
 from tests.runs.runner import Runs
-
-
-def test_destroy_stops_a_run_that_is_on(
-    job_name: str, runs: Runs, jobs: Jobs, trainer: str
-) -> None:
-    """No state knows of it: nobody has waited for its end."""
-    with runs.training(job_name, **python(trainer, SLEEPING, "600")) as going:
-        jobs.await_all_running(job_name, pods=2)
-    assert "which continues" in going.text
-    assert len(jobs.items("pods", job_name)) == 2
-    runs.destroy(job_name)
-    assert jobs.uids(job_name) == []
-    assert jobs.items("pods", job_name) == []
 
 
 def test_a_destroy_that_a_finalizer_holds_ends_and_says_what_to_do(

@@ -12,7 +12,7 @@ import testinfra
 
 from core import toolchain
 from tests.smoke.kubectl import Kubectl
-from tests.smoke.outputs import StackNotUpError, read
+from tests.smoke.outputs import read
 
 _OUTPUTS = pytest.StashKey[dict[str, Any]]()
 
@@ -48,10 +48,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _outputs(config: pytest.Config) -> dict[str, Any]:
     if _OUTPUTS not in config.stash:
-        try:
-            config.stash[_OUTPUTS] = read(config.getoption("--stack"))
-        except StackNotUpError as error:
-            raise pytest.UsageError(str(error)) from None
+        config.stash[_OUTPUTS] = read(config.getoption("--stack"))
     return config.stash[_OUTPUTS]
 
 

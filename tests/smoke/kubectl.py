@@ -10,41 +10,20 @@ from testinfra.host import Host
 
 @dataclass(frozen=True)
 class Kubectl:
-    """kubectl with one kubeconfig.
-
-    >>> kubectl.items("nodes")                                   # doctest: +SKIP
-    [{'kind': 'Node', ...}]
-    >>> kubectl.allows("team:job", "list pods/log team")         # doctest: +SKIP
-    False
-
-    What fails raises RuntimeError; the text is the whole command's result.
-
-    Args:
-        host: The machine that kubectl runs on.
-        program: The kubectl to run.
-        kubeconfig: A file with all rights on the cluster.
-    """
+    """kubectl with a kubeconfig that has all rights on the cluster."""
 
     host: Host
     program: Path
     kubeconfig: Path
 
     def items(self, resource: str, *arguments: str) -> list[dict[str, Any]]:
-        """Return the objects of `resource`, whole."""
-        found: list[dict[str, Any]] = self._get(resource, *arguments)["items"]
-        return found
+        return list(self._get(resource, *arguments)["items"])
 
     def item(self, resource: str, name: str, *arguments: str) -> dict[str, Any]:
-        """Return one object, whole."""
-        found: dict[str, Any] = self._get(resource, name, *arguments)
-        return found
+        return dict(self._get(resource, name, *arguments))
 
     def find(self, reference: dict[str, Any]) -> dict[str, Any] | None:
-        """Return the very object, whole; None when it is gone, though one of its name is there.
-
-        Args:
-            reference: An ObjectReference, as events hold it.
-        """
+        """Return the very object that an event is about; None if only its name is there."""
         name, namespace = f"{reference['kind']}/{reference['name']}", reference["namespace"]
         found = self._get(name, "--ignore-not-found", "--namespace", namespace)
         is_it = found is not None and found["metadata"]["uid"] == reference.get("uid")
@@ -66,10 +45,10 @@ class Kubectl:
         extra = ["--subresource", subresource] if subresource else []
         who = f"system:serviceaccount:{account}"
         result = self._run("auth", "can-i", verb, resource, "--as", who, *where, *extra)
-        answer: str = result.stdout.strip().partition(" ")[0]
+        answer = result.stdout.strip().partition(" ")[0]
         if answer not in {"yes", "no"}:
             raise RuntimeError(str(result))
-        return answer == "yes"
+        return bool(answer == "yes")
 
     def _get(self, *arguments: str) -> Any:
         result = self._run("get", *arguments, "--output", "json")

@@ -1,5 +1,5 @@
 # ruff: noqa: T201 - it prints, as scripts do
-"""A program of which one rank fails by an error of its own, wrapped, followed or drowned by others.
+"""A program of which one rank fails by an error of its own, which torch or a framework wraps.
 
     raising.py CAUSE RANK PEERS
 
@@ -7,17 +7,12 @@ PEERS: `wait` are in a collective operation and die of gloo's error, `work` are 
 have no process group.
 """
 
-import multiprocessing
 import os
 import signal
 import socket
 import sys
-import threading
 import time
-from collections.abc import Callable
 from datetime import timedelta
-from multiprocessing import util
-from types import TracebackType
 
 import torch
 import torch.distributed as dist
@@ -25,33 +20,9 @@ import torch.multiprocessing as mp
 from torch.utils.data import DataLoader, Dataset
 
 
-def wrong(more: str = "") -> None:
+def wrong() -> None:
     """Raise what the test looks for, at this line."""
-    raise ValueError("label 11 is out of range" + more)
-
-
-def refused() -> None:
-    """Lose a tracker, a database or a hub."""
-    socket.create_connection(("127.0.0.1", 9), timeout=3)
-
-
-def in_thread() -> None:
-    """Fail beside the program."""
-    raise ConnectionResetError(104, "Connection reset by peer")
-
-
-def noise() -> None:
-    """Have a thread print a traceback."""
-    thread = threading.Thread(target=in_thread)
-    thread.start()
-    thread.join()
-
-
-class Held:
-    """Fails when it goes."""
-
-    def __del__(self) -> None:
-        raise BrokenPipeError(32, "Broken pipe")
+    raise ValueError("label 11 is out of range")
 
 
 class Labels(Dataset[int]):  # type: ignore[misc]
@@ -75,55 +46,25 @@ def in_child(_number: int) -> None:
     wrong()
 
 
-def as_hydra_does(work: Callable[[], None]) -> None:
+def as_hydra_does() -> None:
     """Print the error and exit, as hydra._internal.utils.run_and_report."""
     try:
-        work()
+        wrong()
     except ValueError as error:
         sys.stderr.write(f"Error executing job with overrides: []\n{error}\n")
         sys.exit(1)
 
 
-def then_noise(*what: object) -> None:
-    """Print the traceback, and have a thread print another one."""
-    kind, error, trace = what
-    assert isinstance(kind, type)
-    assert isinstance(error, BaseException)
-    assert isinstance(trace, TracebackType)
-    sys.__excepthook__(kind, error, trace)
-    noise()
-
-
-def fail(cause: str) -> None:  # noqa: C901, PLR0912 - one way after the other
+def fail(cause: str) -> None:
     """Fail in the way that was chosen."""
-    if cause == "network":
-        refused()
-    elif cause == "noise-before":
-        noise()
-    elif cause == "noise-after":
-        sys.excepthook = then_noise
-    elif cause == "destructor":
-        globals()["held"] = Held()
-    elif cause == "semaphores":
-        globals()["kept"] = [multiprocessing.get_context("spawn").Semaphore() for _ in range(6)]
-        util._finalizer_registry.clear()  # type: ignore[attr-defined]
-    elif cause == "lines":
-        wrong("\nwhile reading: sample 7 of shard 3\nsee the data's README")
-    elif cause == "text":
-        sys.exit("no labels in /data")
-    elif cause == "group":
-        try:
-            wrong()
-        except ValueError as error:
-            raise ExceptionGroup("epoch 1", [error]) from None
+    if cause == "network":  # of a tracker, a database or a hub
+        socket.create_connection(("127.0.0.1", 9), timeout=3)
     elif cause.startswith("loader"):
         list(DataLoader(Labels(is_killed=cause == "loader-killed"), num_workers=1))
     elif cause == "spawn":
         mp.spawn(in_child, nprocs=1)
     elif cause == "hydra":
-        as_hydra_does(wrong)
-    elif cause == "nan":
-        raise FloatingPointError("the loss is nan in step 7")
+        as_hydra_does()
     elif cause == "port":
         with socket.create_server(("", 0)) as taken:
             dist.TCPStore("localhost", taken.getsockname()[1], is_master=True, use_libuv=False)

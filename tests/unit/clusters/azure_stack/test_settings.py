@@ -38,16 +38,14 @@ def test_every_example_in_the_documentation_is_accepted() -> None:
 
 def test_every_key_is_documented() -> None:
     table = "".join(re.findall(r"^\| `[^|]*\|", DOCUMENT, re.MULTILINE))
-    # What AKS on Azure Local is told besides its name.
     known = {to_camel(each.name) for each in fields(AzureStackSettings)} - {"name"}
     assert set(re.findall(r"`(\w+)`", table)) == known
 
 
 def test_settings_that_need_the_internet_are_refused_together_when_disconnected() -> None:
     network = {**CLUSTER["logicalNetwork"], "dnsServers": ["8.8.8.8"]}
-    disconnected = {"disconnected": {"controlPlane": "arm.site.internal"}}
-    changed = {"name": "site", **CLUSTER, "logicalNetwork": network, **disconnected}
-    found = check(AzureStackSettings, changed, "cluster")
+    changed = {"logicalNetwork": network, "disconnected": {"controlPlane": "arm.site.internal"}}
+    found = check(AzureStackSettings, {"name": "site", **CLUSTER, **changed}, "cluster")
     assert isinstance(found, list)
     keys = ("gpu", "entra", "adminKubeconfig", "logicalNetwork.dnsServers[0]")
     assert [each.key for each in found] == [f"cluster.{key}" for key in keys]

@@ -38,7 +38,6 @@ def answer(review: Any, *, allowed: bool) -> Answer:
 
 
 def test_a_right_that_has_not_arrived_yet_is_waited_for(api: FakeApi) -> None:
-    """A cluster that answers before it knows of a new role is waited for."""
     answers = iter([False, False, True])
     api.answers["POST", REVIEW] = lambda review: answer(review, allowed=next(answers))
     row = Row()

@@ -162,8 +162,10 @@ def remains(api: FakeApi, tmp_path: Path, context: str | None = None) -> tuple[s
     """Return what kind of things are left, and what."""
     file = tmp_path / "config"
     file.write_text(api.kubeconfig)
-    place = {"path": str(file), "context": context, "namespace": "team-a"}
-    settings = KubeconfigSettings(images=Images(trainer="example.org/trainer:1"), **place)
+    images = Images(trainer="example.org/trainer:1")
+    settings = KubeconfigSettings(
+        path=str(file), context=context, namespace="team-a", images=images
+    )
     ((kind, found),) = search(settings, "slipway/mine").items()
     return kind, found
 

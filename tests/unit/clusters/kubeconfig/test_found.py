@@ -71,9 +71,9 @@ TRAINER = replace(EMPTY, trainer=True)
         (
             serving(OF_TEAM),
             "auto",
-            "only the namespace team-a.*set slipway:cluster.namespace to the",
+            "handles only the namespace team-a.*set slipway:cluster.namespace to the one it",
         ),
-        (serving(NAMELESS, judged=False), "auto", "name contains no version, and no webhook"),
+        (serving(NAMELESS, judged=False), "auto", "whose name contains no version, and no webhook"),
         (UNSERVED, "auto", "but no operator seems to run them"),
     ],
 )

@@ -80,28 +80,16 @@ def test_minikube_uses_a_podman_of_our_own_where_no_driver_works(
 
 
 @pytest.mark.parametrize(("tool", "node"), [(kind, KindNode), (minikube, MinikubeNode)])
-@pytest.mark.parametrize(
-    ("works", "reachable", "built"),
-    [
-        (True, True, False),
-        (False, False, False),
-        # Otherwise a second set-up would forget what the cluster's nodes are made from.
-        (True, True, True),
-    ],
-)
 def test_set_up_provides_what_this_machine_lacks(
-    tool: ModuleType,
-    node: type[KindNode],
-    works: bool,
-    reachable: bool,
-    built: bool,
-    working: list[str],
-    monkeypatch: pytest.MonkeyPatch,
+    tool: ModuleType, node: type[KindNode], working: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    working += ["docker"] if works else []
-    monkeypatch.setattr(kind_node, "raised", lambda *_: None if reachable else "no answer")
-    monkeypatch.setattr(node, "is_provided", lambda: built)
-    needs_node = built or not reachable
-    assert tool.more_tools() == (*(() if works else podman.TOOLS), *(node.TOOLS * needs_node))
+    monkeypatch.setattr(node, "is_provided", lambda: False)
+    assert tool.more_tools() == (*podman.TOOLS, *node.TOOLS)
+    working.append("docker")
+    monkeypatch.setattr(kind_node, "raised", lambda *_: None)  # its registry answers
+    assert tool.more_tools() == ()
+    # Otherwise a second set-up would forget what the cluster's nodes are made from.
+    monkeypatch.setattr(node, "is_provided", lambda: True)
+    assert tool.more_tools() == node.TOOLS
     podman.storage().mkdir(parents=True)
     assert set(podman.TOOLS) <= {*tool.more_tools()}, "its nodes could not be removed"

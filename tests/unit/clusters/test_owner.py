@@ -11,7 +11,9 @@ from core.paths import state_dir
 from scripts.cli import down
 
 
-def torn(directory: Path, content: bytes) -> Path:
+def torn(content: bytes) -> Path:
+    """Return a cluster's directory with what a crash has left of its owner's name."""
+    directory = state_dir() / "clusters" / "dev"
     directory.mkdir(parents=True)
     (directory / "owner").write_bytes(content)
     return directory
@@ -19,14 +21,14 @@ def torn(directory: Path, content: bytes) -> Path:
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 11, b"slipway/", b"slipway/\xff\0"])
 def test_an_owner_file_damaged_by_a_crash_is_repaired(content: bytes) -> None:
-    directory = torn(state_dir() / "clusters" / "dev", content)
+    directory = torn(content)
     owner.require(directory, "slipway/dev")
     owner.claim(directory, "slipway/dev")
     assert (directory / "owner").read_text() == "slipway/dev"
 
 
 def test_a_note_cut_to_another_stacks_name_comes_with_the_command() -> None:
-    directory = torn(state_dir() / "clusters" / "dev", b"slipway/d")
+    directory = torn(b"slipway/d")
     told = f"the stack slipway/d no longer exists, run: rm {directory}/owner$"
     with pytest.raises(RuntimeError, match=told):
         owner.require(directory, "slipway/dev")
@@ -36,7 +38,7 @@ def test_make_down_prints_the_command_that_repairs_a_damaged_owner_file(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(down, "cluster_of", lambda _stack: {"kind": "embedded"})
-    directory = torn(state_dir() / "clusters" / "dev", b"")
+    directory = torn(b"")
     assert down._cluster_directory("dev") is None
     command = capsys.readouterr().err.strip().rpartition("run this and try again: ")[2]
     subprocess.run(["sh", "-c", command], check=True)
@@ -50,15 +52,13 @@ def name_of(kind: str, stack: str, **settings: object) -> str:
 
 
 @pytest.mark.parametrize("kind", ["kind", "minikube"])
-def test_no_cluster_gets_the_name_that_its_tool_gives_by_default(kind: str) -> None:
+def test_no_cluster_gets_the_name_that_its_tool_gives_by_default_unless_it_has_it(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Else the user's own, made without a name, and the stack's would be one."""
     assert name_of(kind, kind) == f"slipway-{kind}"
     assert name_of(kind, "team") == "team"
     assert name_of(kind, kind, adopt=True) == kind  # the user's own is what is meant
-
-
-@pytest.mark.parametrize("kind", ["kind", "minikube"])
-def test_a_cluster_of_the_default_name_is_kept(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     own = CLUSTERS[kind].own
     assert own is not None
     owner.claim(own.directory(kind), f"slipway/{kind}")

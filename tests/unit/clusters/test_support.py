@@ -16,8 +16,7 @@ END = date(2026, 10, 27)
 @pytest.mark.parametrize(("days", "verb"), [(-61, None), (-60, "ends"), (0, "ends"), (1, "ended")])
 def test_the_end_of_support_is_a_warning_60_days_ahead(days: int, verb: str | None) -> None:
     said = support.warning("v1.34.4", END + timedelta(days))
-    source = "(https://kubernetes.io/releases/)"
-    text = f"support for Kubernetes v1.34.4 {verb} on 2026-10-27 {source}"
+    text = f"support for Kubernetes v1.34.4 {verb} on 2026-10-27 (https://kubernetes.io/releases/)"
     assert said == (None if verb is None else text)
 
 

@@ -125,24 +125,18 @@ def test_metadatahost_comes_before_the_variable_and_azures_public_address_is_the
     assert kubeconfig._endpoint(None) == "https://management.azure.com"
 
 
-def diff(state: dict[str, Any], new: dict[str, Any]) -> list[Change]:
-    return KubeconfigHandler().diff(state, new, Row(cancelled=Pauses()))
-
-
 def test_an_up_looks_for_another_kubeconfig_and_a_preview_does_not_ask(arm: Arm) -> None:
+    handler, row = KubeconfigHandler(), Row(cancelled=Pauses())
     known = inputs()
     del known["token"]
-    _, outputs = KubeconfigHandler().create(inputs(), Row(cancelled=Pauses()))
-    assert diff({**known, **outputs}, inputs()) == []
+    _, outputs = handler.create(inputs(), row)
+    assert handler.diff({**known, **outputs}, inputs(), row) == []
     before = len(arm.asked)
     stale = {**known, "kubeconfig": "of before"}
-    assert diff(stale, known) == []
+    assert handler.diff(stale, known, row) == []
+    # Another instance has a kubeconfig of its own.
+    replaced = [Change("instance", replace=True)]
+    assert handler.diff(stale, inputs(instance=UNKNOWN), row) == replaced
     assert len(arm.asked) == before
-    assert diff(stale, inputs()) == [Change("kubeconfig", drift=True)]
-    row = Row(cancelled=Pauses())
-    assert KubeconfigHandler().update(stale, inputs(), row) == outputs
-
-
-def test_another_instance_has_a_kubeconfig_of_its_own() -> None:
-    state = {**inputs(), "kubeconfig": "of before"}
-    assert diff(state, inputs(instance=UNKNOWN)) == [Change("instance", replace=True)]
+    assert handler.diff(stale, inputs(), row) == [Change("kubeconfig", drift=True)]
+    assert handler.update(stale, inputs(), row) == outputs

@@ -16,11 +16,8 @@ from infra import settings
 
 ROOT = Path(__file__).resolve().parents[4]
 TEMPLATE = yaml.safe_load((ROOT / "stacks/azure-stack.yaml").read_text())["config"]
-CLUSTER: dict[str, Any] = {
-    key: value for key, value in TEMPLATE["slipway:cluster"].items() if key != "kind"
-}
-
-
+CLUSTER: dict[str, Any] = TEMPLATE["slipway:cluster"]
+del CLUSTER["kind"]
 DOCUMENT = (ROOT / "docs/azure-local.md").read_text()
 
 
@@ -41,23 +38,17 @@ def test_every_example_in_the_documentation_is_accepted() -> None:
 
 def test_every_key_is_documented() -> None:
     table = "".join(re.findall(r"^\| `[^|]*\|", DOCUMENT, re.MULTILINE))
-    # What AKS on Azure Local is told besides its name.
     known = {to_camel(each.name) for each in fields(AzureStackSettings)} - {"name"}
     assert set(re.findall(r"`(\w+)`", table)) == known
 
 
 def test_settings_that_need_the_internet_are_refused_together_when_disconnected() -> None:
     network = {**CLUSTER["logicalNetwork"], "dnsServers": ["8.8.8.8"]}
-    disconnected = {"disconnected": {"controlPlane": "arm.site.internal"}}
-    changed = {"name": "site", **CLUSTER, "logicalNetwork": network, **disconnected}
-    found = check(AzureStackSettings, changed, "cluster")
+    changed = {"logicalNetwork": network, "disconnected": {"controlPlane": "arm.site.internal"}}
+    found = check(AzureStackSettings, {"name": "site", **CLUSTER, **changed}, "cluster")
     assert isinstance(found, list)
-    assert [each.key for each in found] == [
-        "cluster.gpu",
-        "cluster.entra",
-        "cluster.adminKubeconfig",
-        "cluster.logicalNetwork.dnsServers[0]",
-    ]
+    keys = ("gpu", "entra", "adminKubeconfig", "logicalNetwork.dnsServers[0]")
+    assert [each.key for each in found] == [f"cluster.{key}" for key in keys]
 
 
 def test_jobs_know_the_pool_with_gpus_and_that_it_needs_nothing_installed() -> None:

@@ -4,8 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from clusters.embedded import KIND
+from clusters.embedded import KIND, pki
+from clusters.embedded.layout import Layout
 from core.toolchain import Tool, ToolMissing
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    """A cluster that has its keys and certificates, and nothing else."""
+    made = Layout(tmp_path / "clusters" / "dev")
+    pki.ensure(made)
+    return made
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ def test_whatever_is_left_is_found_with_how_to_remove_it(
     layout.directory.mkdir(parents=True)
     layout.network_namespace = tmp_path / layout.node
     layout.network_namespace.touch()
-    interfaces = tmp_path / "net"
-    (interfaces / layout.host_interface).mkdir(parents=True)
+    interfaces, link = tmp_path / "net", layout.host_interface
+    (interfaces / link).mkdir(parents=True)
     monkeypatch.setattr(cluster, "_INTERFACES", interfaces)
     volume = f"{layout.directory}/volumes/a"
     monkeypatch.setattr(isolation, "inside", lambda _layout: [volume])
@@ -31,8 +31,6 @@ def test_whatever_is_left_is_found_with_how_to_remove_it(
         "network namespaces": [f"network namespace {layout.node}: ip netns delete {layout.node}"],
         "mounts": [f"mount {volume}: umount {volume}"],
         "control groups": [f"control group {group}: find {group} -depth -type d -delete"],
-        "interfaces": [
-            f"interface {layout.host_interface}: ip link delete {layout.host_interface}"
-        ],
+        "interfaces": [f"interface {link}: ip link delete {link}"],
         "files": [f"{layout.directory}: rm -r {layout.directory}"],
     }

@@ -10,29 +10,26 @@ import pytest
 import yaml
 
 from clusters.embedded import components as node
-from clusters.embedded import pki
 from clusters.embedded.components import Component, components
 from clusters.embedded.layout import Layout
 
 pytestmark = pytest.mark.usefixtures("tools")
 
 
-@pytest.fixture
-def layout(tmp_path: Path) -> Layout:
-    made = Layout(tmp_path / "cluster")
-    pki.ensure(made)
-    return made
-
-
 def _named(layout: Layout, name: str) -> Component:
     return next(found for found in components(layout) if found.name == name)
 
 
-def test_what_a_program_is_given_of_the_clusters_keys_is_what_restarts_it(layout: Layout) -> None:
+def test_a_program_is_given_keys_by_their_paths_alone_and_these_are_what_restarts_it(
+    layout: Layout,
+) -> None:
     for component in components(layout):
         given = " ".join([*component.command, *component.files.values()])
         named = {path for path in layout.pki.iterdir() if str(path) in given}
         assert named == {path for path in component.reads if path.parent == layout.pki}
+        # They are given by their paths: no key, and no kubeconfig's data.
+        assert "PRIVATE KEY" not in given
+        assert "-data:" not in given
 
 
 def test_what_a_running_cluster_does_not_show_is_closed_and_bounded(layout: Layout) -> None:
@@ -53,13 +50,6 @@ def test_a_directory_may_be_called_as_the_formats_write_other_things(tmp_path: P
     assert tomllib.loads(files["containerd.toml"])["root"] == f"{layout.directory}/containerd"
     certificate = str(layout.certificate("kubelet"))
     assert yaml.safe_load(files["kubelet.yaml"])["tlsCertFile"] == certificate
-
-
-def test_components_know_their_kubeconfig_by_path_and_hold_no_key(layout: Layout) -> None:
-    for component in components(layout):
-        for file, text in component.files.items():
-            assert "PRIVATE KEY" not in text, file
-            assert "-data:" not in text, file
 
 
 def test_supervisord_gets_a_command_back_as_it_was_meant(layout: Layout) -> None:

@@ -1,7 +1,6 @@
 """The embedded cluster as a resource."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,26 +14,25 @@ from core.paths import state_dir
 from core.problem import Problem
 from tests.unit.images.objects import Listener
 
+Diff = Callable[..., list[Change]]
+
 
 @pytest.mark.parametrize("directory", ["", "..", "dev/deeper", "/etc", "Dev", "dev-", "a" * 64])
 def test_a_directory_that_is_no_clusters_is_never_removed(
     monkeypatch: pytest.MonkeyPatch, directory: str
 ) -> None:
-    removed: list[Layout] = []
-    monkeypatch.setattr("clusters.embedded.lifecycle.remove", removed.append)
+    monkeypatch.setattr("clusters.embedded.lifecycle.remove", pytest.fail)
     path = str(state_dir() / "clusters" / directory)
     with pytest.raises(RuntimeError, match="not removed"):
         EmbeddedHandler().delete({"directory": path, "owner": "slipway/dev"}, Listener())
-    assert removed == []
 
 
 def test_a_cluster_of_another_stack_is_neither_taken_nor_removed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    changed: list[object] = []
     monkeypatch.setattr("clusters.embedded.embedded_cluster.require", lambda _: None)
-    monkeypatch.setattr("clusters.embedded.lifecycle.remove", changed.append)
-    monkeypatch.setattr("clusters.embedded.lifecycle.bring_up", lambda *_: changed.append("up"))
+    monkeypatch.setattr("clusters.embedded.lifecycle.remove", pytest.fail)
+    monkeypatch.setattr("clusters.embedded.lifecycle.bring_up", pytest.fail)
     directory = state_dir() / "clusters" / "shared"
     owner.claim(directory, "slipway/a")
     ours = {"name": "shared", "directory": str(directory), "owner": "slipway/b"}
@@ -42,15 +40,12 @@ def test_a_cluster_of_another_stack_is_neither_taken_nor_removed(
         EmbeddedHandler().create(ours, Listener())
     with pytest.raises(RuntimeError, match="belongs to the stack"):
         EmbeddedHandler().delete(ours, Listener())
-    assert changed == []
     assert owner.stack_of(directory) == "slipway/a"
 
 
 @pytest.fixture
-def diff(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Change]]:
+def diff(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> Diff:
     """Return what compares a cluster with inputs; its looks find no problem or, in turn, these."""
-    layout = Layout(tmp_path / "dev")
-    pki.ensure(layout)
     known = {"name": "dev", "directory": str(layout.directory)}
     made = {**known, "kubeconfig": pki.kubeconfig(layout, "admin")}
     monkeypatch.setattr("clusters.embedded.health._SECOND_LOOK_SECONDS", 0)
@@ -69,7 +64,7 @@ def diff(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[
     return compared
 
 
-def test_faults_are_drift_but_not_what_passes(diff: Callable[..., list[Change]]) -> None:
+def test_faults_are_drift_but_not_what_passes(diff: Diff) -> None:
     etcd, late = Problem("etcd", "FATAL"), Problem("api", "no answer within 2 s")
     looks = [[etcd, etcd, Problem("node", "not Ready")]] * 2
     assert diff(*looks) == [Change("etcd", drift=True), Change("node", drift=True)]
@@ -78,9 +73,7 @@ def test_faults_are_drift_but_not_what_passes(diff: Callable[..., list[Change]])
     assert diff([late], [etcd]) == [Change("etcd", drift=True)]
 
 
-def test_a_renewed_kubeconfig_and_the_internet_change_it_in_place(
-    diff: Callable[..., list[Change]],
-) -> None:
+def test_a_renewed_kubeconfig_and_the_internet_change_it_in_place(diff: Diff) -> None:
     """Also where the setting goes, and a cluster from before it does not change."""
     opened = {"internet": True}
     assert diff() == diff(before=opened, **opened) == []

@@ -1,6 +1,5 @@
 """The data of an older Kubernetes is copied before a newer one gets it, or is refused unchanged."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,8 +8,6 @@ from clusters.embedded import supervisor
 from clusters.embedded.layout import Layout
 from clusters.embedded.lifecycle import older_versions, taken_over
 from core.toolchain import Tool
-
-Provide = Callable[[str], None]
 
 
 @pytest.fixture
@@ -30,21 +27,16 @@ def stopped(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     return found
 
 
-@pytest.fixture
-def provide(monkeypatch: pytest.MonkeyPatch) -> Provide:
-    """Let set-up provide a version."""
-
-    def provided(version: str) -> None:
-        found = Tool("kube-apiserver", Path("/kube-apiserver"), version)
-        monkeypatch.setattr("core.toolchain.tool", lambda _name: found)
-
-    return provided
+@pytest.fixture(autouse=True)
+def _provided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kubernetes v1.37.2 is what set-up provides."""
+    found = Tool("kube-apiserver", Path("/kube-apiserver"), "v1.37.2")
+    monkeypatch.setattr("core.toolchain.tool", lambda _name: found)
 
 
 def test_data_without_a_record_is_copied_once_and_a_failed_takeover_says_how_to_go_back(
-    layout: Layout, stopped: list[tuple[str, ...]], provide: Provide
+    layout: Layout, stopped: list[tuple[str, ...]]
 ) -> None:
-    provide("v1.37.2")
     assert older_versions(layout) == ["v1.34"]
     data, copy = layout.directory / "etcd", layout.directory / "etcd-v1.34"
 
@@ -69,17 +61,16 @@ def test_data_without_a_record_is_copied_once_and_a_failed_takeover_says_how_to_
 
 
 def test_another_patch_and_a_new_cluster_need_no_copy(
-    layout: Layout, stopped: list[tuple[str, ...]], provide: Provide
+    layout: Layout, stopped: list[tuple[str, ...]]
 ) -> None:
-    provide("v1.37.3")
-    layout.written_by.write_text("v1.37.2")
+    layout.written_by.write_text("v1.37.1")
     with taken_over(layout):
-        assert layout.written_by.read_text() == "v1.37.3"
+        assert layout.written_by.read_text() == "v1.37.2"
     new = Layout(layout.directory.parent / "new")
     new.directory.mkdir()
     with taken_over(new):
         # Before etcd writes anything: else a create that is interrupted would look like an old one.
-        assert new.written_by.read_text() == "v1.37.3"
+        assert new.written_by.read_text() == "v1.37.2"
     assert stopped == []
     assert [*layout.directory.glob("etcd-*")] == []
 
@@ -89,9 +80,8 @@ def test_another_patch_and_a_new_cluster_need_no_copy(
     [("v1.38.0", "v1.38.0"), ("v1.33.9", "v1.33.9"), ("v1.34 v1.38.0", "v1.38.0")],
 )
 def test_data_that_is_newer_or_too_old_is_refused_before_anything_changes(
-    layout: Layout, stopped: list[tuple[str, ...]], provide: Provide, written: str, has: str
+    layout: Layout, stopped: list[tuple[str, ...]], written: str, has: str
 ) -> None:
-    provide("v1.37.2")
     layout.written_by.write_text(written)
     told = rf"contains data from Kubernetes {has}, but v1\.37\.2 accepts"
     with pytest.raises(RuntimeError, match=told):

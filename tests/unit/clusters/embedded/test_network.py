@@ -19,17 +19,6 @@ touch "$0.gone"
 test "$2" = show || { echo "Cannot find device" >&2; exit 1; }
 """
 
-STAYS = """\
-# A pretended ip: the link is there, and may not be removed.
-test "$2" = show || { echo "Operation not permitted" >&2; exit 1; }
-"""
-
-
-@pytest.fixture
-def layout(tmp_path: Path) -> Layout:
-    """A cluster that never was."""
-    return Layout(tmp_path / "clusters" / "dev")
-
 
 def test_a_link_that_goes_by_itself_meanwhile_is_removed(layout: Layout, tools: Path) -> None:
     shell_program(tools / "ip", GOES_BY_ITSELF)
@@ -38,7 +27,8 @@ def test_a_link_that_goes_by_itself_meanwhile_is_removed(layout: Layout, tools: 
 
 
 def test_a_link_that_cannot_be_removed_is_an_error(layout: Layout, tools: Path) -> None:
-    shell_program(tools / "ip", STAYS)
+    refused = 'test "$2" = show || { echo "Operation not permitted" >&2; exit 1; }'
+    shell_program(tools / "ip", refused)
     with pytest.raises(CommandFailed, match="Operation not permitted"):
         network.remove(layout)
 

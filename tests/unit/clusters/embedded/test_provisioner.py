@@ -65,15 +65,15 @@ def test_a_claim_of_this_class_alone_gets_a_directory_for_every_user(tmp_path: P
 
 def test_a_volume_goes_with_its_directory_and_one_that_lies_elsewhere_stays(tmp_path: Path) -> None:
     with served(FakeApi()) as api:
-        ours = provisioner.Provisioner(kube.connect(api.kubeconfig), tmp_path / "volumes", "node")
-        (tmp_path / "volumes" / "pvc-u-1").mkdir(parents=True)
+        ours = provisioner.Provisioner(kube.connect(api.kubeconfig), tmp_path, "node")
+        directory = tmp_path / "pvc-u-1"
+        directory.mkdir()
         ours.remove(_volume("Released"))  # it is at /volumes
-        assert (tmp_path / "volumes" / "pvc-u-1").exists()
+        assert directory.exists()
         done = _volume("Released")
-        done["spec"]["local"]["path"] = str(tmp_path / "volumes" / "pvc-u-1")
+        done["spec"]["local"]["path"] = str(directory)
         for _ in range(2):
             ours.remove(done)
-    assert list((tmp_path / "volumes").iterdir()) == []
-    assert [path for method, path, _ in api.asked if method == "DELETE"] == [
-        "/api/v1/persistentvolumes/pvc-u-1"
-    ] * 2
+    assert not directory.exists()
+    deleted = [path for method, path, _ in api.asked if method == "DELETE"]
+    assert deleted == ["/api/v1/persistentvolumes/pvc-u-1"] * 2

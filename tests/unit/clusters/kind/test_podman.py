@@ -77,7 +77,7 @@ def test_what_is_only_asked_afterwards_leaves_nothing_and_changes_nothing(machin
     assert (machine.directory / "forwarding").read_text() == "1\n"
 
 
-def test_it_stays_while_another_stack_has_containers_and_what_was_there_before(
+def test_it_stays_while_another_stack_has_containers_or_it_was_there_before(
     machine: Machine,
 ) -> None:
     (machine.directory / "modules").mkdir()

@@ -17,6 +17,7 @@ from clusters.kubeconfig.look import remains as search
 from clusters.kubeconfig.settings import KubeconfigSettings
 from core.manifests import KEPT, MADE_BY
 from tests.unit.fake_api import FakeApi, judged, served
+from tests.unit.not_none import not_none
 
 GROUPS, KINDS = "/apis/", "/apis/kubeflow.org/v1"
 DEPLOYMENTS = "/apis/apps/v1/deployments"
@@ -64,18 +65,14 @@ def with_operator(api: FakeApi) -> None:
     api.answers["POST", JOBS] = judged
 
 
-def seen(api: FakeApi) -> Found:
-    return look(choice(api.kubeconfig), "team-a")
-
-
-def choice(kubeconfig: str) -> Choice:
-    return Choice("x", "https://a.example", "config", kubeconfig, "/a file")
+def seen(kubeconfig: str) -> Found:
+    return look(Choice("x", "https://a.example", "config", kubeconfig, "/a file"), "team-a")
 
 
 def test_all_that_there_is_is_seen_each_thing_once(api: FakeApi) -> None:
     with_operator(api)
     image = "training-operator:v1.9.3"
-    assert seen(api) == Found(
+    assert seen(api.kubeconfig) == Found(
         serves=True,
         trainer=True,
         made_by="slipway/mine",
@@ -91,23 +88,20 @@ def test_all_that_there_is_is_seen_each_thing_once(api: FakeApi) -> None:
     assert changing == [f"{JOBS}?dryRun=All"] * 2, "looking changes nothing"
 
 
-def test_where_not_all_may_be_seen_the_usual_place_shows_the_operator_and_its_owner(
-    api: FakeApi,
-) -> None:
+def test_where_not_all_may_be_seen_its_usual_place_shows_the_operators_owner(api: FakeApi) -> None:
     with_operator(api)
     usual = deployed("kubeflow", "training-operator", "1")
     usual["metadata"]["annotations"] = {MADE_BY: "slipway/dev"}
     api.says("GET", USUAL, usual)
     for path in (DEPLOYMENTS, DEFINITION):
         api.says("GET", path, FORBIDDEN, status=403)
-    found = seen(api)
+    found = seen(api.kubeconfig)
     assert found.made_by is None
-    assert [(each.name, each.made_by) for each in found.deployed or ()] == [
-        ("training-operator", "slipway/dev")
-    ]
+    (operator,) = not_none(found.deployed)
+    assert (operator.name, operator.made_by) == ("training-operator", "slipway/dev")
     for path in (USUAL, NAMESPACE, HOME):
         api.says("GET", path, FORBIDDEN, status=403)
-    found = seen(api)
+    found = seen(api.kubeconfig)
     assert found.deployed is None
     assert found.unseen == {"team-a", "kubeflow"}
 
@@ -115,16 +109,16 @@ def test_where_not_all_may_be_seen_the_usual_place_shows_the_operator_and_its_ow
 def test_whether_a_webhook_judges_is_seen_where_it_can_be_tried(api: FakeApi) -> None:
     with_operator(api)
     api.answers["POST", JOBS] = lambda job: (201, job)
-    assert seen(api).judged is False
+    assert seen(api.kubeconfig).judged is False
     api.says("POST", JOBS, {"kind": "Status", "message": "no such namespace"}, status=404)
-    assert seen(api).judged is None
+    assert seen(api.kubeconfig).judged is None
 
 
 def test_rejected_credentials_ask_for_a_new_login(api: FakeApi) -> None:
     api.says("GET", GROUPS, {"kind": "Status", "message": "Unauthorized"}, status=401)
     text = r"https://a\.example rejects all requests from this account.*log in again"
     with pytest.raises(Unusable, match=text):
-        seen(api)
+        seen(api.kubeconfig)
 
 
 def test_an_unreachable_cluster_says_so(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +127,7 @@ def test_an_unreachable_cluster_says_so(api: FakeApi, monkeypatch: pytest.Monkey
     gone = api.kubeconfig.replace("127.0.0.1:", "127.0.0.1:1#")
     command = r"`kubectl --kubeconfig '/a file' --context x get --raw /version`"
     with pytest.raises(Unusable, match=rf"https://a\.example is not responding: .*{command}"):
-        look(choice(gone), "team-a")
+        seen(gone)
 
 
 def test_a_failing_login_command_is_reported_with_its_output(api: FakeApi) -> None:
@@ -144,7 +138,7 @@ def test_a_failing_login_command_is_reported_with_its_output(api: FakeApi) -> No
     document["users"][0]["user"] = {"exec": program}
     told = r"`sh`, which failed; log in again: .*run az login first"
     with pytest.raises(Unusable, match=told):
-        look(choice(yaml.safe_dump(document)), "team-a")
+        seen(yaml.safe_dump(document))
     assert api.asked == [], "nobody was asked as nobody"
 
 

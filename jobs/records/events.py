@@ -99,11 +99,20 @@ def likeness(kept: Run, name: str) -> str:
         drawn = printable(line.text.replace("\r", "\n"))[-4096:]
         labels |= {_plain(match[1]): match for match in _LABELLED.finditer(drawn)}
     plain = _plain(name)
-    near = [each for each in labels if plain in each] or [each for each in labels if each in plain]
-    label = likeliest(plain, near or labels) or next(iter(near), None)
+    words = {label: [word for word in label.split("_") if len(word) > 2] for label in labels}
+    near = [each for each in labels if plain in each]
+    near = near or [each for each in labels if any(word in plain for word in words[each])]
+    label = likeliest(plain, near or labels) or next(reversed(near), None)
     if label is None:
         return ""
     return f"{labels[label][0]}: add `metrics: {{{name}: {pattern_of(labels[label])}}}`"
+
+
+def unreported(kept: Run, result: RunResult) -> str:
+    """Return the likeness of an accuracy or a loss, or "" if the run failed or reported metrics."""
+    if not result.succeeded or {"metrics", *FIGURES} & result.as_map().keys():
+        return ""
+    return likeness(kept, "accuracy") or likeness(kept, "loss")
 
 
 def pattern_of(match: re.Match[str]) -> str:

@@ -17,9 +17,9 @@ from jobs.model.submission import Submission
 from jobs.observe.wait import Wait
 from jobs.plan import TrainingCost
 from jobs.records.archive import Archive
-from jobs.records.events import added, likeness
+from jobs.records.events import added, unreported
 from jobs.records.history import History, Record
-from jobs.result import FIGURES, RunResult
+from jobs.result import RunResult
 from jobs.run import retry
 from jobs.run.retry import Attempt
 from jobs.run.submit import submit
@@ -108,8 +108,7 @@ class Training:
         wait = Wait(self.api, live, declared, self.context, kept, *limits)
         result = retry.complete(wait.to_the_end(), before, retry.last_succeeded(live))
         result = added(result, kept, declared.metrics, self.context.warn)
-        is_silent = result.succeeded and not ({"metrics", *FIGURES} & result.as_map().keys())
-        if is_silent and (printed := likeness(kept, "accuracy") or likeness(kept, "loss")):
+        if printed := unreported(kept, result):
             self.context.info(f"reported no metrics, but printed {printed}, {_FROM_THE_LOG}")
         if declared.drill is not None:
             runs = (self.logs.run(each["run_id"]) for each in before if "run_id" in each)

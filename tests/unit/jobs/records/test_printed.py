@@ -1,7 +1,9 @@
 """What was printed is found in a kept log, by `metrics` and for a gate that lacks a number."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -9,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jobs.records.archive import Run
-from jobs.records.events import added, likeness
+from jobs.records.events import added, likeness, unreported
 from jobs.result import RunResult
 from tests.unit.anything import LINES
 from tests.unit.archived_run import line
@@ -39,6 +41,7 @@ def suggested(text: str, name: str) -> str:
         ("f1", "a: f1=0.9", "f1=0.9: add `metrics: {f1: 'f1=([0-9.]+)'}`"),
         ("accuracy", "INFO eval:\tTest Accuracy:  97.5%", "Test Accuracy:  97.5"),
         ("accuracy", "step 3 acc 0.5", "acc 0.5"),
+        ("accuracy", "train acc 0.9, val_acc 0.8 at 9 images/s", "val_acc 0.8"),
         ("val_loss", "iter 5 train loss 2.1 val loss 1.3", "val loss 1.3"),
         ("val_loss", "\r8/9 [9.1it/s, loss=0.5]\r9/9 [9.1it/s, loss=0.25]", "loss=0.25"),
         ("loss", '{"loss": -1.5e-3, "lr": 0.1}', 'loss": -1.5e-3'),
@@ -53,6 +56,22 @@ def test_numbers_come_with_a_pattern(name: str, printed: str, shown: str, tmp_pa
         [number] = re.findall(r"[-+.0-9e]+(?=: add)", text)
         found = added(_SUCCESS, Run(tmp_path), {name: suggested(text, name)}, _WARN)
         assert found.figure(name) == float(number)
+
+
+@pytest.mark.parametrize(
+    ("reported", "shown"),
+    [
+        ({}, "test acc 0.5: add `metrics: {accuracy: 'test acc ([0-9.]+)'}`"),
+        ({"metrics": {"f1": 0.5}}, ""),
+        ({"loss": 0.5}, ""),
+        ({"state": "Failed"}, ""),
+    ],
+)
+def test_a_run_that_reported_nothing_has_the_entry_for_what_it_printed(
+    reported: dict[str, Any], shown: str, tmp_path: Path
+) -> None:
+    run = kept(tmp_path, "loss=0.25", "Epoch 1, test acc 0.5")
+    assert unreported(run, replace(_SUCCESS, **reported)) == shown
 
 
 @settings(

@@ -54,7 +54,7 @@ def shown(capsys: pytest.CaptureFixture[str], there: StackState) -> list[str]:
 
 
 def test_the_archive_is_read_attempt_after_attempt(capsys: pytest.CaptureFixture[str]) -> None:
-    keep("mine-1", (0, "a", line(1, "first")), (1, "b", line(2, "second")))
+    keep("mine-1", (0, "a", line(1, "first")), (1, "b", line(2, "\r 0%\r50%\rsecond\r")))
     keep("mine-2", (0, "c", line(3, "third")), (0, "d", line(4, "fourth")))
     assert shown(capsys, state()) == [
         "[rank 0] first",

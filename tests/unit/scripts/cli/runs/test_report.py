@@ -101,7 +101,7 @@ def test_figures_have_words_and_units_and_the_table_of_all_is_folded_below_the_c
 def test_long_times_and_yes_or_no_are_in_words_and_figures_with_a_limit_come_first() -> None:
     many = {f"m{number}": number / 2 for number in range(9)}
     result = {**SUCCEEDED, "duration_seconds": 5400, "goal_reached": True, "metrics": many}
-    outcome = Outcome("mine", "Succeeded", made_page.ended(result), gated={"m8": 4.0})
+    outcome = Outcome("mine", "Succeeded", made_page.ended(result), gated=["m8"])
     found = section("dev", made_page.state(result), outcome)
     assert found["figures"]["duration_seconds"] == "1 h 30 min"
     assert found["figures"]["goal_reached"] == "yes"

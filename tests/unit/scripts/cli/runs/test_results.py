@@ -217,7 +217,7 @@ def test_a_job_without_limits_has_passed_no_gate() -> None:
     assert found(state(run("a", SUCCESS)), job("a"))["a"].is_fine, "declared so"
 
 
-def test_each_number_that_a_gate_judges_has_a_column() -> None:
+def test_each_number_that_a_gate_judges_has_a_column_and_so_do_others_after_them() -> None:
     result = {**SUCCESS, "metrics": {"val_loss": 0.25, "other": 1.0}}
     bounds = {"val_loss": {"max": 0.3}, "accuracy": {"min": 0.5}, "f1": {"min": 0.5}}
     passed = gate("a", result)
@@ -225,9 +225,9 @@ def test_each_number_that_a_gate_judges_has_a_column() -> None:
     listed = found(state(run("a", result), passed, run("b", result), run("bad", FAILURE)),
                    job("b", require={"val_loss": Bounds(max=0.2)}))  # fmt: skip
     heading, *rows = printed(listed).splitlines()[:4]
-    assert heading.split()[-2:] == ["val_loss", "f1"]
-    assert {row.split()[0]: row.split()[-2:] for row in rows} == {
-        "a": ["0.25", "-"], "b": ["0.25", "-"], "bad": ["-", "-"],
+    assert heading.split()[-3:] == ["val_loss", "f1", "other"]
+    assert {row.split()[0]: row.split()[-3:] for row in rows} == {
+        "a": ["0.25", "-", "1"], "b": ["0.25", "-", "1"], "bad": ["-", "-", "-"],
     }  # fmt: skip
     remedy = "what to do: change its settings or the limit, then run `make up` again"
     assert remedy in printed(listed)

@@ -127,19 +127,13 @@ def test_the_login_that_a_killed_push_left_goes_with_the_next_push(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    images = tmp_path / "slipway" / "images"
-    login = images / "work" / "killed" / "config.json"
+    login = tmp_path / "slipway/images/work/killed/config.json"
     login.parent.mkdir(parents=True)
-    login.write_text("{}")
-
-    def choose(_storage: Path, work: Path) -> engines.Engine:
-        assert list(work.iterdir()) == []
-        raise ToolMissing("buildah")
-
-    monkeypatch.setattr(engines, "choose", choose)
+    login.touch()
+    monkeypatch.setattr(engines, "choose", Mock(side_effect=ToolMissing("buildah")))
     with pytest.raises(ToolMissing):
         Registry("example.org").load(tmp_path / "a.tar", "a:1", Listener())
-    assert not (images / "work").exists()
+    assert not login.parents[1].exists()
 
 
 def _auth(text: str) -> dict[str, str]:

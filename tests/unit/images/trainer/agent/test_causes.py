@@ -16,8 +16,6 @@ _TORCH = {
     "torch/distributed/__init__.py": """
 class DistError(RuntimeError): pass
 class DistBackendError(DistError): pass
-class DistNetworkError(DistError): pass
-class DistStoreError(DistError): pass
 def call(error): raise error
 """,
     "torch/autograd.py": "def backward(error): raise error\n",

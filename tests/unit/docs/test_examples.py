@@ -14,35 +14,28 @@ from jobs.config import declare
 from jobs.model.job import TrainingJob
 from tests.unit.docs.test_jobs import examples
 
-_DIRECTORY = CHECKOUT / "examples/tracked"
-_PAIR = ("plain.py", "tracked_elastic.py")
-_ADDED_AT_MOST = 70
 
-
-def _block(language: str, directory: Path = _DIRECTORY) -> str:
-    """Return the one block in this language."""
-    text = (directory / "README.md").read_text()
+def _block(language: str, example: str) -> str:
+    """Return the one block in this language of an example's README."""
+    text = Path(CHECKOUT, "examples", example, "README.md").read_text()
     [block] = re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     return str(block)
 
 
-def _lines(name: str) -> list[str]:
-    return (_DIRECTORY / name).read_text().splitlines(keepends=True)
-
-
 def test_the_difference_that_the_readme_shows_is_the_whole_one_and_small() -> None:
-    plain, elastic = map(_lines, _PAIR)
-    difference = list(difflib.unified_diff(plain, elastic, *_PAIR, n=1))
-    assert _block("diff") == "".join(difference), "write the difference into the README anew"
-    added = [line for line in difference[2:] if line.startswith("+")]
-    assert len(added) <= _ADDED_AT_MOST
+    pair = ("plain.py", "tracked_elastic.py")
+    texts = (Path(CHECKOUT, "examples/tracked", name).read_text() for name in pair)
+    plain, elastic = (text.splitlines(keepends=True) for text in texts)
+    difference = list(difflib.unified_diff(plain, elastic, *pair, n=1))
+    assert _block("diff", "tracked") == "".join(difference), "write it into the README anew"
+    assert len([line for line in difference[2:] if line.startswith("+")]) <= 70
 
 
 @pytest.mark.parametrize("name", ["tracked", "lightning", "transformers"])
 def test_the_jobs_that_a_readme_declares_are_valid_and_judge_what_their_scripts_log(
     name: str,
 ) -> None:
-    declared = yaml.safe_load(_block("yaml", CHECKOUT / "examples" / name))["config"]
+    declared = yaml.safe_load(_block("yaml", name))["config"]
     for each, fields in declared["slipway:jobs"].items():
         job = declare(each, fields, f"slipway:jobs.{each}")
         assert isinstance(job, TrainingJob), job
@@ -54,7 +47,7 @@ def test_the_jobs_that_a_readme_declares_are_valid_and_judge_what_their_scripts_
 
 
 def test_train_then_evaluate_is_a_whole_stack_and_the_one_of_the_documentation() -> None:
-    config = yaml.safe_load(_block("yaml", CHECKOUT / "examples/evaluate"))["config"]
+    config = yaml.safe_load(_block("yaml", "evaluate"))["config"]
     settings = parse({key: json.dumps(value) for key, value in config.items()}, "dev")
     assert [job.name for job in settings.jobs] == ["mnist-gloo", "evaluate"]
     assert settings.jobs[1].inputs["model"].artifact == "mnist_cnn.pt"

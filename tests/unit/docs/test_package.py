@@ -9,7 +9,6 @@ from tests.docs import package, schemas
 
 SCHEMA: dict[str, Any] = json.loads(SCHEMA_FILE.read_text())
 [COMPONENT] = SCHEMA["resources"].values()
-TYPES = {**SCHEMA["types"], "inputs": {"properties": COMPONENT["inputProperties"]}}
 
 
 def test_the_schema_is_current() -> None:
@@ -24,17 +23,15 @@ def test_a_component_has_the_settings_of_a_stack_and_secrets_as_its_inputs() -> 
 
 
 def test_every_field_is_explained_and_secrets_are_marked() -> None:
+    inputs = {"properties": COMPONENT["inputProperties"]}
     fields = {
-        (name, key): each for name in TYPES for key, each in TYPES[name]["properties"].items()
-    }
-    assert [key for key in fields if not fields[key].get("description")] == []
-    marked = {
-        (name.rpartition(":")[2], key)
-        for name, each in {**TYPES, "outputs": COMPONENT}.items()
+        (name.rpartition(":")[2], key): field
+        for name, each in {**SCHEMA["types"], "inputs": inputs, "outputs": COMPONENT}.items()
         for key, field in each["properties"].items()
-        if field.get("secret")
     }
+    assert [key for key, field in fields.items() if not field.get("description")] == []
     of_clusters = {("KubeconfigCluster", "kubeconfig"), ("outputs", "kubeconfig")}
+    marked = {key for key, field in fields.items() if field.get("secret")}
     assert marked == {("inputs", "secrets"), *of_clusters}
 
 

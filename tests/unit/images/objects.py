@@ -1,25 +1,21 @@
 """What the tests of images share."""
 
 import hashlib
-import sys
-import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from core.context import Context
-from images.build.engines import Command, Engine
+from core.context import Context, Silence
 from images.datasets.dataset import Dataset, NotAvailable, Source
 
 
 @dataclass
-class Listener:
+class Listener(Silence):
     """A reporter that remembers what it was told."""
 
-    cancelled: threading.Event = field(default_factory=threading.Event)
+    urn: str = "urn:image"
     lines: list[str] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)
-    urn: str = "urn:image"
 
     def status(self, message: str) -> None:
         self.shown.append(message)
@@ -27,18 +23,7 @@ class Listener:
     def info(self, message: str) -> None:
         self.lines.append(message)
 
-    def warn(self, message: str) -> None:
-        self.lines.append(message)
-
-
-class Holding(Engine):
-    """An engine that has every image."""
-
-    def __init__(self) -> None:
-        super().__init__("docker", ())
-
-    def digest(self, reference: str) -> Command:
-        return (sys.executable, "-c", f"print({reference!r})")
+    warn = info
 
 
 def writing(files: Mapping[str, bytes]) -> Callable[[Path, Context], None]:
@@ -60,3 +45,11 @@ def dataset(name: str, content: bytes, *sources: Source) -> Dataset:
     """Return a data set of one file."""
     checksum = f"sha256:{hashlib.sha256(content).hexdigest()}"
     return Dataset(name, ("a", "b"), {"file": checksum}, sources, "1 kB")
+
+
+STAND_IN = dataset("stand-in", b"another", Source("a package", writing({"file": b"another"})))
+REAL = replace(
+    dataset("real", b"the real one", Source("its home", unreachable)),
+    stand_in=STAND_IN,
+    advice="For the real one do this",
+)

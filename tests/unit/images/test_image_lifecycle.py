@@ -194,50 +194,47 @@ def test_the_trainers_image_is_built_before(
     assert of.preview(None, inputs, inputs, Listener()) == dict.fromkeys(of.outputs, UNKNOWN)
 
 
+def _announced(of: ImageResource, inputs: Properties, state: Properties | None = None) -> list[str]:
+    seen = Listener()
+    of.preview(state, inputs, inputs, seen)
+    return seen.lines
+
+
 @pytest.mark.usefixtures("machine")
 def test_a_preview_says_what_is_built_new(tmp_path: Path) -> None:
     """And what the last build of packages took, of whatever job; nothing where it is there."""
     (tmp_path / "needs.txt").write_text("einops==0.8.1\n")
-    of, seen = JobImageHandler(), Listener()
-    spec = RequirementsSpec.from_file(tmp_path / "needs.txt")
+    of, spec = JobImageHandler(), RequirementsSpec.from_file(tmp_path / "needs.txt")
     new = {**spec.inputs, "trainer": UNKNOWN, "target": _TARGET}
     on_trainer = {**new, "trainer": "localhost/slipway-trainer:1"}
     assert of.check(new) == []
-
-    def announced(inputs: Properties, state: Properties | None = None) -> list[str]:
-        seen.lines.clear()
-        of.preview(state, inputs, inputs, seen)
-        return seen.lines
-
     what = f"is built from {spec.origin}"
     for state in (None, {**new, "contentHash": "other"}):
-        assert announced(new, state) == [f"{what}: {spec.estimate}"]
-    assert announced(new, on_trainer) == []
+        assert _announced(of, new, state) == [f"{what}: {spec.estimate}"]
+    assert _announced(of, new, on_trainer) == []
     spec.archive.parent.mkdir(parents=True)
     (spec.archive.parent / "slipway-packages.took").write_text("the last build took 31 s, 330 MB")
-    assert announced(new) == [f"{what}: the last build took 31 s, 330 MB"]
+    assert _announced(of, new) == [f"{what}: the last build took 31 s, 330 MB"]
     of.spec(on_trainer).archive.touch()
-    assert announced(on_trainer) == [f"{what}: already in the cache"]
+    assert _announced(of, on_trainer) == [f"{what}: already in the cache"]
 
 
 @pytest.mark.usefixtures("machine")
 def test_a_preview_says_what_a_build_takes() -> None:
-    of, seen = ImageHandler(), Listener()
-    inputs = {**MLFLOW.inputs, "target": _TARGET}
-    of.preview(None, inputs, inputs, seen)
-    [line] = seen.lines
-    assert line == f"is built from {MLFLOW.context}/Dockerfile.mlflow: {MLFLOW.estimate}"
-    of.preview({**inputs, "built": MLFLOW.reference}, inputs, inputs, seen)
+    of, inputs = ImageHandler(), {**MLFLOW.inputs, "target": _TARGET}
+    what = f"is built from {MLFLOW.context}/Dockerfile.mlflow"
+    assert _announced(of, inputs) == [f"{what}: {MLFLOW.estimate}"]
+    assert _announced(of, inputs, {**inputs, "built": MLFLOW.reference}) == [], "it is as before"
     MLFLOW.archive.parent.mkdir(parents=True)
     MLFLOW.archive.touch()
-    of.preview(None, inputs, inputs, seen)
-    assert seen.lines == [line], "it is built already, or as before"
+    assert _announced(of, inputs) == [], "it is built already"
 
 
 def test_a_preview_refuses_what_cannot_be_built(tmp_path: Path) -> None:
     for key, folder, dockerfile, named in (
         ("context", "/nowhere", "Dockerfile", "/nowhere"),
         ("dockerfile", str(tmp_path), "Nofile", f"{tmp_path}/Nofile"),
+        ("dockerfile", str(tmp_path), "../Dockerfile", "'../Dockerfile' is outside the context"),
     ):
         inputs = {"name": "mine", "context": folder, "dockerfile": dockerfile, "contentHash": ""}
         (failure,) = JobImageHandler().check(inputs)

@@ -10,30 +10,28 @@ import pytest
 from core.process import CommandFailed
 from images.build import debian
 from tests.doubles.serving import in_background
+from tests.unit.shell_program import shell_program
 
-_APT = """#!/bin/sh
+_APT = """
 case "$*" in
     *Dir::State::Lists*update) touch {lists} ;;
     *Dir::State::Lists*download*) test -e {lists} && touch numbers_1_all.deb ;;
     *) echo no such package >&2; exit 100 ;;
 esac
 """
-_DPKG = '#!/bin/sh\ntouch "$3/unpacked-$(basename "$2")"\n'
 
 
 def test_missing_lists_are_fetched_and_a_failure_includes_apts_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     programs, unpacked = tmp_path / "bin", tmp_path / "unpacked"
-    programs.mkdir()
-    for name, text in (("apt-get", _APT.format(lists=tmp_path / "lists")), ("dpkg-deb", _DPKG)):
-        (programs / name).write_text(text)
-        (programs / name).chmod(0o700)
+    apt = shell_program(programs / "apt-get", _APT.format(lists=tmp_path / "lists"))
+    shell_program(programs / "dpkg-deb", 'touch "$3/unpacked-$(basename "$2")"')
     monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
     debian.unpack("numbers", unpacked)
     assert [path.name for path in unpacked.iterdir()] == ["unpacked-numbers_1_all.deb"]
     assert {path.name for path in tmp_path.iterdir()} == {"bin", "lists", "unpacked"}
-    (programs / "apt-get").write_text("#!/bin/sh\necho no such package >&2\nexit 100\n")
+    shell_program(apt, "echo no such package >&2\nexit 100")
     with pytest.raises(CommandFailed, match="failed with exit code 100: no such package"):
         debian.unpack("numbers", tmp_path / "again")
 

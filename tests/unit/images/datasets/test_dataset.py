@@ -12,7 +12,7 @@ import pytest
 from images.datasets import cifar10
 from images.datasets.dataset import NotAvailable, Source, download, kept
 from tests.doubles.serving import in_background
-from tests.unit.images.objects import Listener, dataset, unreachable, writing
+from tests.unit.images.objects import REAL, STAND_IN, Listener, dataset, unreachable, writing
 
 
 @pytest.fixture(autouse=True)
@@ -23,14 +23,6 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def listener() -> Listener:
     return Listener()
-
-
-STAND_IN = dataset("stand-in", b"another", Source("a package", writing({"file": b"another"})))
-REAL = replace(
-    dataset("real", b"the real one", Source("its home", unreachable)),
-    stand_in=STAND_IN,
-    advice="For the real one do this",
-)
 
 
 def test_the_first_source_that_has_it_is_taken_and_only_once(listener: Listener) -> None:
@@ -55,8 +47,7 @@ def test_the_stand_in_is_announced_where_the_real_one_is_missing(listener: Liste
 def test_the_real_one_takes_over_unannounced_once_a_person_has_put_it_there(
     listener: Listener,
 ) -> None:
-    REAL.provide(listener)
-    listener.lines.clear()
+    REAL.provide(Listener())
     archive = kept() / "real.tar"
     home = Source("an archive", writing({"file": b"the real one"}), archive.is_file)
     real = replace(REAL, sources=(home,))

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from core.paths import CHECKOUT
 
-LIMIT_SECONDS = 30
 TRAINER = CHECKOUT / "images/trainer"
 SITE = TRAINER / "python"
 """Where the image's sitecustomize is."""
@@ -73,6 +72,6 @@ def line(process: subprocess.Popen[str]) -> str:
 
 def ended(process: subprocess.Popen[str], code: int = 0, text: str | None = None) -> Ended:
     """Write a text to a process, and wait until it ends with this exit code."""
-    out, err = process.communicate(text, timeout=LIMIT_SECONDS)
+    out, err = process.communicate(text, timeout=30)
     assert process.returncode == code, err
     return Ended(out, err)

@@ -13,7 +13,7 @@ from uuid import uuid4
 import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from slipway.events import Events
@@ -29,7 +29,7 @@ def outputs(tmp_path: Path) -> Path:
     directory = tmp_path / "outputs"
     (directory / "logs").mkdir(parents=True)
     (directory / "model.pt").write_bytes(b"weights")
-    (directory / "logs/a trace.json").write_bytes(b"")
+    (directory / "logs/a trace.json").touch()
     return directory
 
 
@@ -56,19 +56,19 @@ def test_what_is_no_file_or_has_an_odd_name_is_left_out_and_named(
         assert f"'{odd}'" in warning["warning"]
 
 
-_NAMES = st.binary(min_size=1, max_size=12).filter(lambda name: not {0, 47} & {*name})
+_NAMES = st.binary(min_size=1, max_size=12).filter(
+    lambda name: not {0, 47} & {*name} and name not in {b".", b".."}
+)
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(_NAMES.filter(lambda name: name not in {b".", b".."}), max_size=4, unique=True))
-def test_a_file_of_any_name_arrives_or_is_left_out(tmp_path: Path, names: list[bytes]) -> None:
-    """Files of any name are copied or named by a warning."""
-    with TemporaryDirectory(dir=tmp_path) as directory:
+@given(st.lists(_NAMES, max_size=4, unique=True))
+def test_a_file_of_any_name_is_copied_or_named_by_a_warning(names: list[bytes]) -> None:
+    with TemporaryDirectory() as directory, TemporaryDirectory() as run:
         for name in names:
             Path(directory, os.fsdecode(name)).write_bytes(name)
         files, others = artifacts.sort(Path(directory))
         assert sorted(map(os.fsencode, [*files, *others])) == sorted(names)
-        listed = artifacts.sync(Path(directory), f"file://{directory}-run", _EVENTS)
+        listed = artifacts.sync(Path(directory), f"file://{run}", _EVENTS)
     assert listed.keys() - {"artifacts.json"} == files.keys()
     json.dumps(listed, ensure_ascii=False).encode()
 
@@ -105,14 +105,11 @@ def test_a_store_that_does_not_answer_is_given_up(
     assert time.monotonic() - begun < 10
 
 
-WELL, WORKER_FAILED, FAILED = (True, True), (True, False), (False, False)
+_ENDS = st.sampled_from([(True, True), (True, False), (False, False)])
 """Whether the program of rank 0 ended well, and whether the run was judged a success."""
 
 
-_RUNS = st.tuples(st.sampled_from([WELL, WORKER_FAILED, FAILED]), st.booleans(), st.booleans())
-
-
-@given(st.lists(_RUNS, max_size=8))
+@given(st.lists(st.tuples(_ENDS, st.booleans(), st.booleans()), max_size=8))
 def test_the_last_success_and_later_stay(runs: list[tuple[tuple[bool, bool], bool, bool]]) -> None:
     """A waiter may not know the last success, and an attempt that was given up may end last."""
     memory, place = MemoryFileSystem(), f"/{uuid4()}"
@@ -159,74 +156,53 @@ def test_a_store_that_cannot_say_which_run_ended_well_loses_nothing() -> None:
     assert artifacts.remove_folders(url, lambda _: True) == []
 
 
-class Copied:
-    """A directory, and where it is copied to."""
-
-    def __init__(self, tmp_path: Path, scheme: str) -> None:
-        self.directory = tmp_path / "outputs"
-        self.directory.mkdir()
-        self.url = f"{scheme}://{tmp_path}/copies"
-        self.mirror = Mirror(self.directory, self.url)
-
-    def write(self, name: str, text: str = "x") -> None:
-        path = self.directory / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-
-    def files(self) -> dict[str, str]:
-        """Return what is at the URL, by name."""
-        copies, root = fsspec.url_to_fs(self.url)
-        return {path[len(root) + 1 :]: copies.cat_file(path).decode() for path in copies.find(root)}
+def files(url: str) -> dict[str, str]:
+    """Return what is at a URL, by name."""
+    copies, root = fsspec.url_to_fs(url)
+    return {path[len(root) + 1 :]: copies.cat_file(path).decode() for path in copies.find(root)}
 
 
-@pytest.fixture(params=["file", "memory"])
-def copied(tmp_path: Path, request: pytest.FixtureRequest) -> Copied:
-    return Copied(tmp_path, request.param)
-
-
-def test_files_are_copied_when_they_have_settled_and_again_when_they_change(copied: Copied) -> None:
-    copied.write("logs/a.txt", "first")
-    copied.mirror.copy(settled_seconds=60)
-    assert copied.files() == {}, "it may still be written"
-    copied.mirror.copy(settled_seconds=0)
-    assert copied.files() == {"logs/a.txt": "first"}
-    copied.write("logs/a.txt", "second")
-    assert copied.mirror.unchanged() == set()
-    copied.mirror.copy(settled_seconds=0)
-    assert copied.files() == {"logs/a.txt": "second"}
-    assert copied.mirror.unchanged() == {"logs/a.txt"}
-
-
-def test_what_the_program_removes_goes_and_what_others_copied_stays(copied: Copied) -> None:
-    copies, root = fsspec.url_to_fs(copied.url)
-    copies.makedirs(root, exist_ok=True)
+@pytest.mark.parametrize("scheme", ["file", "memory"])
+def test_a_mirror_follows_what_the_program_writes_and_removes(
+    scheme: str, outputs: Path, tmp_path: Path
+) -> None:
+    """Files are copied when they have settled; what others copied there stays."""
+    url, trace = f"{scheme}://{tmp_path}/copies", outputs / "logs/a trace.json"
+    copies, root = fsspec.url_to_fs(url)
+    copies.makedirs(root)
     copies.pipe_file(f"{root}/theirs", b"y")
-    copied.write("old")
-    copied.mirror.copy(settled_seconds=0)
-    (copied.directory / "old").unlink()
+    mirror, theirs = Mirror(outputs, url), {"theirs": "y", "model.pt": "weights"}
+    mirror.copy(settled_seconds=60)
+    assert files(url) == {"theirs": "y"}, "they may still be written"
+    mirror.copy(settled_seconds=0)
+    assert files(url) == {**theirs, "logs/a trace.json": ""}
+    trace.write_text("second")
+    assert mirror.unchanged() == {"model.pt"}
+    mirror.copy(settled_seconds=0)
+    assert files(url) == {**theirs, "logs/a trace.json": "second"}
+    assert mirror.unchanged() == {"model.pt", "logs/a trace.json"}
+    trace.unlink()
     for name in (".123.part", ".metadata"):  # an incomplete checkpoint, and a hidden file
-        copied.write(name)
-    copied.mirror.copy(settled_seconds=0)
-    assert copied.files() == {"theirs": "y", ".metadata": "x"}
+        (outputs / name).touch()
+    mirror.copy(settled_seconds=0)
+    assert files(url) == {**theirs, ".metadata": ""}
 
 
 def test_a_store_that_does_not_answer_is_tried_again_and_warned_of_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    outputs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def put_file(own: object, *arguments: str, **options: object) -> None:
         if is_gone:
             raise ConnectionError("no route")
         MemoryFileSystem.put_file(own, *arguments, **options)
 
-    is_gone = True
-    store("gone", put_file=put_file)
-    copied = Copied(tmp_path, "gone")
-    copied.write("a")
+    is_gone, url = True, f"{store('gone', put_file=put_file)}/{uuid4()}"
+    mirror = Mirror(outputs, url)
     for _ in range(2):
-        copied.mirror.copy(settled_seconds=0)
+        mirror.copy(settled_seconds=0)
     [warned] = map(json.loads, capsys.readouterr().out.splitlines())
     assert warned["event"] == "warning"
-    assert f"not been copied to {copied.url} yet: ConnectionError: no route" in warned["warning"]
+    assert f"not been copied to {url} yet: ConnectionError: no route" in warned["warning"]
     is_gone = False
-    copied.mirror.copy(settled_seconds=0)
-    assert copied.files() == {"a": "x"}
+    mirror.copy(settled_seconds=0)
+    assert files(url) == {"model.pt": "weights", "logs/a trace.json": ""}

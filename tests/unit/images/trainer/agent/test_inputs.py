@@ -29,14 +29,8 @@ def wanted(tmp_path: Path) -> Input:
     model = tmp_path / "results/run-1/model.pt"
     model.parent.mkdir(parents=True)
     model.write_bytes(_MODEL)
-    return Input(
-        name="model",
-        job="train",
-        artifact="model.pt",
-        path=str(tmp_path / "work/inputs/model/model.pt"),
-        url=f"file://{model}",
-        sha256=sha256(_MODEL).hexdigest(),
-    )
+    path, digest = tmp_path / "work/inputs/model/model.pt", sha256(_MODEL).hexdigest()
+    return Input("model", "train", "model.pt", str(path), f"file://{model}", digest)
 
 
 def failure(wanted: Input, **limits: float) -> str:
@@ -112,8 +106,12 @@ def pictures(tmp_path: Path) -> Data:
     return data(tmp_path / "pictures.tar")
 
 
-def nothing_but_locks(known: Data) -> bool:
-    return all(each.suffix == ".lock" for each in Path(known.cache).iterdir())
+def refused(known: Data) -> str:
+    """Return why data are refused, of which nothing is left but locks."""
+    with pytest.raises(NotFetchedError) as raised:
+        inputs.fetch_data(known)
+    assert {each.suffix for each in Path(known.cache).iterdir()} == {".lock"}
+    return str(raised.value)
 
 
 @pytest.mark.parametrize(("pack", "name"), [(tar, "a"), (zipped, "v1.0"), (zipped, "a.ZIP")])
@@ -146,14 +144,11 @@ def test_a_file_that_is_no_archive_lies_there_by_its_name(tmp_path: Path, name: 
 def test_another_content_is_refused_with_both_sums(pictures: Data, tmp_path: Path) -> None:
     """And a missing one with what to do."""
     (tmp_path / "pictures.tar").write_bytes(b"other")
-    with pytest.raises(NotFetchedError) as raised:
-        inputs.fetch_data(pictures)
+    said = refused(pictures)
     for each in (pictures.url, pictures.sha256, sha256(b"other").hexdigest(), "`data.sha256`"):
-        assert each in str(raised.value)
+        assert each in said
     (tmp_path / "pictures.tar").unlink()
-    with pytest.raises(NotFetchedError, match=r"tar could not be fetched: FileNotFoundError"):
-        inputs.fetch_data(pictures)
-    assert nothing_but_locks(pictures)
+    assert "tar could not be fetched: FileNotFoundError" in refused(pictures)
 
 
 @pytest.mark.parametrize(
@@ -169,10 +164,7 @@ def test_another_content_is_refused_with_both_sums(pictures: Data, tmp_path: Pat
 )
 def test_what_would_lead_outside_is_refused(tmp_path: Path, pack: Callable[[Path], None]) -> None:
     pack(tmp_path / "pictures")
-    known = data(tmp_path / "pictures")
-    with pytest.raises(NotFetchedError, match="archive"):
-        inputs.fetch_data(known)
-    assert nothing_but_locks(known)
+    assert "archive" in refused(data(tmp_path / "pictures"))
     assert not list(tmp_path.rglob("evil"))
 
 

@@ -1,8 +1,6 @@
 """What the processes of a pod leave behind, made into one message that fits."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,21 +9,20 @@ from hypothesis import strategies as st
 from slipway_trainer.agent import processes
 
 
-def _leave(directory: Path, name: str, message: dict[str, Any]) -> None:
-    (directory / f"{name}.json").write_text(json.dumps(message))
+def test_samples_are_summed_unless_a_process_did_not_say_how_many(tmp_path: Path) -> None:
+    def leave(process: int, text: str) -> None:
+        (tmp_path / f"{process}.json").write_text(text)
 
-
-@pytest.mark.parametrize("silent", [{"rank": 1}, {"samples_seen": "many"}, None])
-def test_missing_samples_leave_out_the_sum(tmp_path: Path, silent: dict[str, Any] | None) -> None:
     assert processes.merged(tmp_path, 0, 2) == {}
-    (tmp_path / "2.json").write_text("no JSON")
-    _leave(tmp_path, "0", {"rank": 0, "accuracy": 0.5, "samples_seen": 100})
-    if silent is not None:
-        _leave(tmp_path, "1", silent)
+    leave(2, "no JSON")
+    leave(0, '{"rank": 0, "accuracy": 0.5, "samples_seen": 100}')
     assert processes.merged(tmp_path, 0, 2) == {"rank": 0, "accuracy": 0.5}
-    (tmp_path / "1.json").unlink(missing_ok=True)
-    _leave(tmp_path, "3", {"samples_seen": 11})  # the program started more than its pod's one
-    assert processes.merged(tmp_path, 0, 1)["samples_seen"] == 111
+    for silent in ('{"rank": 1}', '{"samples_seen": "many"}'):
+        leave(1, silent)
+        assert processes.merged(tmp_path, 0, 2) == {"rank": 0, "accuracy": 0.5}
+    leave(1, '{"samples_seen": 11}')
+    for declared in (1, 2):  # the program may start more than its pod's one
+        assert processes.merged(tmp_path, 0, declared)["samples_seen"] == 111
 
 
 def test_torchrun_copies_a_line_of_any_length_in_pieces(tmp_path: Path) -> None:

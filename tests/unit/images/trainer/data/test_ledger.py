@@ -3,7 +3,7 @@
 import copy
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 
 import pytest
@@ -28,44 +28,40 @@ _TERMS = st.builds(
 class Worker:
     """A worker of the simulation; its model is the indices that it was trained on, by epoch."""
 
-    name: str
     ledger: Ledger
-    model: list[tuple[int, int]]
+    model: list[tuple[int, int]] = field(default_factory=list)
 
-    def make_step(self, workers: list[str]) -> None:
+    def make_step(self, workers: int) -> None:
         """Train on the indices of all workers, as the averaged gradients do."""
-        shares = [self.ledger.share(rank) for rank in range(len(workers))]
+        shares = [self.ledger.share(rank) for rank in range(workers)]
+        assert max(map(len, shares)) <= self.ledger.terms.batch_size
+        assert sum(map(len, shares)) == self.ledger.planned(workers) > 0
         self.model += [(self.ledger.epoch, index) for share in shares for index in share]
-        self.ledger.advance(len(workers))
+        self.ledger.advance(workers)
 
 
-def _form(workers: list[Worker], newcomers: list[Worker]) -> list[Worker]:
-    """Let all go on from the state of the worker that is furthest."""
+def _form(workers: list[Worker], count: int) -> list[Worker]:
+    """Let so many go on from the state of the worker that is furthest."""
     furthest = max(workers, key=lambda worker: worker.ledger.version)
-    state, model = json.dumps(furthest.ledger.dump()), list(furthest.model)
-    for worker in (*workers, *newcomers):
-        worker.ledger, worker.model = Ledger.load(json.loads(state)), list(model)
-    return [*workers, *newcomers]
+    state = json.dumps(furthest.ledger.dump())
+    return [Worker(Ledger.load(json.loads(state)), [*furthest.model]) for _ in range(count)]
 
 
 def _lose(workers: list[Worker], data: st.DataObject) -> list[Worker]:
     """Make a step that fails for some, lose some or none, and let the others go on."""
-    names = [worker.name for worker in workers]
-    lost = data.draw(st.sets(st.sampled_from(names), max_size=len(names) - 1))
-    behind = data.draw(st.sets(st.sampled_from(names)))
-    for worker in workers:
-        if worker.name not in behind:
-            worker.make_step(names)
-    return _form([worker for worker in workers if worker.name not in lost], [])
+    left = data.draw(st.sets(st.sampled_from(range(len(workers))), min_size=1))
+    behind = data.draw(st.sets(st.sampled_from(range(len(workers)))))
+    for number, worker in enumerate(workers):
+        if number not in behind:
+            worker.make_step(len(workers))
+    return _form([workers[number] for number in left], len(left))
 
 
-@given(terms=_TERMS, count=st.integers(1, 4), data=st.data())
-@settings(max_examples=60, deadline=None)
+@given(terms=_TERMS, count=st.integers(1, 5), data=st.data())
+@settings(max_examples=60)
 def test_each_index_is_trained_on_once(terms: Terms, count: int, data: st.DataObject) -> None:
-    workers = [Worker(f"w{number}", Ledger(terms), []) for number in range(count)]
-    newcomers = iter(range(count, 1000))
+    workers = [Worker(Ledger(terms)) for _ in range(count)]
     while not workers[0].ledger.finished:
-        names = [worker.name for worker in workers]
         assert all(worker.ledger == workers[0].ledger for worker in workers)
         event = data.draw(st.sampled_from(["step", "step", "step", "loss", "join"]))
         if workers[0].ledger.epoch_complete:
@@ -73,11 +69,11 @@ def test_each_index_is_trained_on_once(terms: Terms, count: int, data: st.DataOb
                 worker.ledger.close_epoch()
         elif event == "step":
             for worker in workers:
-                worker.make_step(names)
+                worker.make_step(len(workers))
         elif event == "loss":
             workers = _lose(workers, data)
         elif len(workers) < 5:
-            workers = _form(workers, [Worker(f"w{next(newcomers)}", Ledger(terms), [])])
+            workers = _form(workers, len(workers) + 1)
     epochs = range(1, terms.epochs + 1)
     for worker in workers:
         assert sorted(worker.model) == [*product(epochs, range(terms.size))]
@@ -85,26 +81,11 @@ def test_each_index_is_trained_on_once(terms: Terms, count: int, data: st.DataOb
         assert once == [terms.size] * terms.epochs
 
 
-@given(terms=_TERMS, count=st.integers(1, 5))
-@settings(deadline=None)
-def test_shares_of_a_step_are_disjoint_and_at_most_a_batch(terms: Terms, count: int) -> None:
-    ledger = Ledger(terms)
-    while not ledger.epoch_complete:
-        shares = [ledger.share(rank) for rank in range(count)]
-        taken = [index for share in shares for index in share]
-        assert len(taken) == len(set(taken)) == ledger.planned(count) > 0
-        assert max(map(len, shares)) <= terms.batch_size
-        ledger.advance(count)
-
-
 def test_each_epoch_has_an_order_of_its_own_and_a_checksum_of_its_counts() -> None:
     ledger = Ledger(Terms(50, 50, 2, shuffle=True, seed=1))
-    assert ledger.audit()["missing"] == 50
     first = ledger.share(0)
     ledger.advance(1)
-    audit = ledger.audit()
-    assert (audit["counted_once"], audit["missing"], audit["repeated"]) == (50, 0, 0)
-    assert audit["sha256"] == hashlib.sha256(b"\x01" * 50).hexdigest()
+    assert ledger.audit()["sha256"] == hashlib.sha256(b"\x01" * 50).hexdigest()
     ledger.close_epoch()
     second = ledger.share(0)
     assert first != second
@@ -131,10 +112,7 @@ def test_an_epoch_that_lacks_an_index_or_has_one_twice_is_not_closed() -> None:
 def test_ranks_make_the_same_steps_and_no_sample_is_lost_or_used_twice(
     world: tuple[int, int, int], done: int
 ) -> None:
-    """With shares that differ by at most one sample, and agree on the batch's whole size.
-
-    An epoch goes on where it was left.
-    """
+    """Shares differ by at most one sample, and an epoch goes on where it was left."""
     samples, size, batch_size = world
     order = list(range(samples))
     ranks = [list(batches(order, batch_size, rank, size)) for rank in range(size)]

@@ -1,6 +1,7 @@
 """A worker's place among the others, from its environment."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,8 +17,7 @@ _POD = {
 _OTHER = {"PET_RDZV_ENDPOINT": "a-worker-0-worker-0:1", "HOSTNAME": "a-worker-0-worker-1"}
 """A job may be called after a worker."""
 _PEERS, _INDEX = "SLIPWAY_ELASTIC_PEERS", "SLIPWAY_ELASTIC_INDEX"
-_LOCAL = {_PEERS: "127.0.0.1:29501,127.0.0.1:29502", _INDEX: "1"}
-_BOTH = (("127.0.0.1", 29501), ("127.0.0.1", 29502))
+_LOCAL = {_PEERS: "127.0.0.1:29501,[::1]:29502", _INDEX: "1"}
 _IN_CLUSTER = "search team.svc.cluster.local svc.cluster.local example.net\nnameserver 10.0.0.10\n"
 
 
@@ -31,21 +31,13 @@ def _named(name: str, port: int) -> tuple[Address, ...]:
         (_POD, _IN_CLUSTER, (2, _named("digits-worker-{}.team.svc.cluster.local.", 23456), 2, 4)),
         (_POD, "search example.net\n", (2, _named("digits-worker-{}", 23456), 2, 4)),
         ({**_POD, **_OTHER}, "", (1, _named("a-worker-0-worker-{}", 1), 2, 4)),
-        (_LOCAL, "", (1, _BOTH, 1, settings.DEFAULT_LOSSES)),
-        (
-            {_PEERS: "[::1]:29501,[fd00::1]:29502", _INDEX: "0", "PET_MAX_RESTARTS": "3"},
-            "",
-            (0, (("::1", 29501), ("fd00::1", 29502)), 1, 3),
-        ),
+        (_LOCAL, "", (1, (("127.0.0.1", 29501), ("::1", 29502)), 1, settings.DEFAULT_LOSSES)),
         ({}, "", (0, (("127.0.0.1", 0),), 1, 0)),
     ],
-    ids=["in a cluster", "no search domain", "job like a worker", "local", "IPv6", "alone"],
+    ids=["in a cluster", "no search domain", "job like a worker", "local", "alone"],
 )
 def test_a_worker_knows_its_index_and_its_peers(
-    tmp_path: Path,
-    environment: dict[str, str],
-    resolver: str,
-    expected: tuple[int, tuple[Address, ...], int, int],
+    tmp_path: Path, environment: dict[str, str], resolver: str, expected: tuple[Any, ...]
 ) -> None:
     (tmp_path / "resolv.conf").write_text(resolver)
     assert settings.read(environment, tmp_path / "resolv.conf") == ElasticSettings(*expected)
@@ -69,10 +61,8 @@ def test_all_problems_are_named_at_once() -> None:
     ("wrong", "says"),
     [
         ({**_LOCAL, _PEERS: "fd00::1:29502"}, r"=fd00::1:29502 is not host:port or \[IPv6"),
-        (
-            {"PET_RDZV_ENDPOINT": "elsewhere:1", "HOSTNAME": "box"},
-            r"PET_RDZV_ENDPOINT=elsewhere:1 .*; HOSTNAME=box ",
-        ),
+        ({**_POD, "PET_RDZV_ENDPOINT": "elsewhere:1"}, "PET_RDZV_ENDPOINT=elsewhere:1 is not"),
+        ({**_POD, "HOSTNAME": "box"}, "HOSTNAME=box is not"),
         ({**_LOCAL, "PET_NNODES": "3:4"}, "PET_NNODES=3:4 .* there are only 2 workers, 0 to 1"),
         ({"WORLD_SIZE": "2"}, "WORLD_SIZE=2: .* without torchrun"),
     ],

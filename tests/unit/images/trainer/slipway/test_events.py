@@ -15,13 +15,11 @@ from slipway.drill import step_of
 from slipway.events import given_rank, json_map, reported
 from tests.unit.anything import EVENTS, LINES, ODD, TEXTS, VALUES, text
 
-_POD = {"PET_RDZV_ENDPOINT": "digits-worker-0:23456", "HOSTNAME": "digits-worker-2"}
-
 
 @pytest.mark.parametrize(
     ("environment", "index"),
     [
-        (_POD, 2),
+        ({"PET_RDZV_ENDPOINT": "digits-worker-0:23456", "HOSTNAME": "digits-worker-2"}, 2),
         ({"SLIPWAY_ELASTIC_PEERS": "a:1,b:1", "SLIPWAY_ELASTIC_INDEX": "1"}, 1),
         ({}, 0),
         ({"HOSTNAME": "a-b"}, 0),
@@ -65,9 +63,8 @@ def test_any_text_is_read_and_what_it_holds_can_be_written_again(written: str) -
 def test_odd_numbers_are_read_as_numbers_and_what_is_no_map_as_an_empty_one() -> None:
     assert math.isnan(reported('{"event": "step", "loss": NaN}')["loss"])
     digits = "9" * 5000
-    assert json_map(f'{{"a": {digits}, "b": -{digits}, "d": 1234567890123456789}}') == {
-        "a": float("inf"), "b": -float("inf"), "d": 1234567890123456789.0
-    }  # fmt: skip
+    found = json_map(f'{{"a": {digits}, "b": -{digits}, "d": 1234567890123456789}}')
+    assert found == {"a": math.inf, "b": -math.inf, "d": 1234567890123456789.0}
     for written in (*ODD[:3], "[1]", '{"a"'):
         assert json_map(written) == {}
 
@@ -115,9 +112,9 @@ def test_a_message_that_fits_stays_and_the_log_has_a_longer_one(
 def test_the_first_message_is_left_or_each_processs_own(
     message: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for local in ("1", "0", "2"):
-        monkeypatch.setenv("LOCAL_RANK", local)
-        termination.leave({"rank": int(local)})
+    for local in (1, 0, 2):
+        monkeypatch.setenv("LOCAL_RANK", str(local))
+        termination.leave({"rank": local})
     assert json.loads(message.read_text()) == {"rank": 0}
     monkeypatch.setenv("SLIPWAY_MESSAGE_DIR", str(tmp_path))
     monkeypatch.setenv("RANK", "3")
@@ -125,15 +122,11 @@ def test_the_first_message_is_left_or_each_processs_own(
     assert termination.read(tmp_path / "3.json") == {"rank": 3}
 
 
-_ARTIFACTS = {
-    name: {"url": f"file:///results/{name}", "sha256": "0" * 64, "bytes": 1}
-    for name in ("artifacts.json", *(f"model-{number}.pt" for number in range(100)))
-}
-
-
 def test_a_long_message_loses_its_least_important_parts() -> None:
     trace = "outer\n" * 2000 + "inner"
-    cut = termination.fit({"traceback": trace, "artifacts": _ARTIFACTS, "error": "x"})
+    names = ("artifacts.json", *(f"model-{number}.pt" for number in range(100)))
+    artifacts = {name: {"url": f"file:///results/{name}", "sha256": "0" * 64} for name in names}
+    cut = termination.fit({"traceback": trace, "artifacts": artifacts, "error": "x"})
     assert cut["traceback"].endswith("inner")
     assert cut["error"] == "x"
     assert next(iter(cut["artifacts"])) == "artifacts.json", "it lists all the others"

@@ -49,13 +49,11 @@ def test_numbers_are_events_and_at_the_end_the_result_with_their_history(program
 
 
 def test_without_finish_what_was_logged_is_the_result(program: Program) -> None:
-    logs = "slipway.log(epoch=1, val_loss=0.3)"
-    assert program.run(logs).err == ""
-    left = {"rank": 0, "metrics": {"val_loss": 0.3}, "epoch_metrics": {"val_loss": [0.3]}}
-    assert program.message == left
-    own = f"open({str(program.log)!r}, 'w').write('{{\"metrics\": {{\"f1\": 1}}}}')"
-    program.run(f"{logs}; {own}")
-    assert program.message["metrics"] == {"f1": 1, "val_loss": 0.3}
+    """Besides what the program itself wrote."""
+    program.log.write_text('{"metrics": {"f1": 1}}')
+    assert program.run("slipway.log(epoch=1, val_loss=0.3)").err == ""
+    metrics, curves = {"f1": 1, "val_loss": 0.3}, {"val_loss": [0.3]}
+    assert program.message == {"rank": 0, "metrics": metrics, "epoch_metrics": curves}
 
 
 def test_a_last_figure_that_is_no_number_hides_behind_none_before_it(program: Program) -> None:

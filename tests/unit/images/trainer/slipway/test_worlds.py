@@ -1,6 +1,7 @@
 """Whether ranks trained apart, by the notes that their processes left."""
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -11,29 +12,25 @@ from slipway.worlds import apart, noted
 
 
 @pytest.mark.parametrize(
-    ("notes", "worlds"),
+    ("notes", "largest", "met"),
     [
-        ([[0, 1]], 1),
-        ([[0, 2, 0], [1, 2, 0]], 1),
-        # Stages of a pipeline: one of two sends before its step.
-        ([[0, 3, 0], [1, 3, 0, 1], [2, 3, 1]], 1),
-        ([[0, 1], [1, 1]], 2),
-        ([[0, 2, -1], [1, 2, -1]], 2),
-        ([[0, 2, 0], [1, 2, 0], [0, 2, 0], [1, 2, 0]], 2),
-        ([[0, 4, 0], [1, 4, 0], [2, 4, 2], [3, 4, 2]], 2),
+        ([[0, 1], [1, 1]], 1, False),
+        ([[0, 2, -1], [1, 2, -1]], 2, True),
+        ([[0, 2, -1, 0], [1, 2, -1, 0]] * 2, 2, False),
+        ([[0, 4, 0], [1, 4, 0], [2, 4, 2], [3, 4, 2]], 4, False),
     ],
+    ids=["alone", "met only outside of steps", "two of two", "halves of four"],
 )
-def test_the_worlds_are_those_that_nothing_joins(notes: list[list[int]], worlds: int) -> None:
-    found = apart(notes)
-    assert (1 if found is None else found["worlds"]) == worlds
+def test_worlds_that_nothing_joins_are_reported(
+    notes: list[list[int]], largest: int, met: bool
+) -> None:
+    assert apart(notes) == {"ranks": len(notes), "worlds": 2, "largest": largest, "met": met}
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=3), st.booleans())
 def test_the_groups_of_a_mesh_join_all_of_its_ranks(sizes: list[int], flat: bool) -> None:
     """Each rank has a group along each dimension, and knows the lowest rank in it."""
-    ranks, step = 1, 1
-    for size in sizes:
-        ranks *= size
+    ranks, step = math.prod(sizes), 1
     notes: list[list[int]] = [[rank, ranks] for rank in range(ranks)]
     for size in sizes:
         for note in notes if size > 1 else ():
@@ -44,11 +41,8 @@ def test_the_groups_of_a_mesh_join_all_of_its_ranks(sizes: list[int], flat: bool
     assert apart(notes) is None
 
 
-def test_ranks_that_met_only_outside_of_steps_are_reported() -> None:
-    assert apart([[0, 2, -1], [1, 2, -1]]) == {"ranks": 2, "worlds": 2, "largest": 2, "met": True}
-    assert apart([[0, 1], [1, 1]]) == {"ranks": 2, "worlds": 2, "largest": 1, "met": False}
-    pods = [[0, 2, -1, 0], [1, 2, -1, 0]] * 2
-    assert apart(pods) == {"ranks": 4, "worlds": 2, "largest": 2, "met": False}
+def test_a_pipelines_stages_are_one_world_though_one_of_two_sends_before_its_step() -> None:
+    assert apart([[0, 3, 0], [1, 3, 0, 1], [2, 3, 1]]) is None
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ class Kept:
         self._perhaps("describe")
         self.params |= params
         self.tags |= tags
-        self.data = dataset if self.data is None else self.data
+        self.data = self.data or dataset
 
     def metrics(self, points: Sequence[Point]) -> None:
         self._perhaps("metrics")
@@ -88,10 +88,8 @@ def test_all_arrives_in_its_order_though_the_server_does_not_answer_for_a_while(
     started: Started,
 ) -> None:
     away = [ConnectionError("away")] * 3
-    sender, sink = started(
-        Kept(open=away, metrics=away, artifact=away, close=away, describe=away),
-        settings={"workers": 1},
-    )
+    failing = Kept(open=away, metrics=away, artifact=away, close=away, describe=away)
+    sender, sink = started(failing, settings={"workers": 1})
     (sender.run.outputs / "model.pt").write_bytes(b"w")
     emit(sender, *range(450))
     assert sender.lost() == "the run, 450 events", "what was not sent when time is up is counted"
@@ -105,16 +103,15 @@ def test_all_arrives_in_its_order_though_the_server_does_not_answer_for_a_while(
 
 
 def test_what_a_server_refuses_is_counted_and_the_rest_goes_on(started: Started) -> None:
-    sender, sink = started(
-        Kept(metrics=[RefusedError("400 bad name")], describe=[RefusedError("400 too long")])
-    )
+    refused = {"metrics": [RefusedError("400 name")], "describe": [RefusedError("400 too long")]}
+    sender, sink = started(Kept(**refused))
     emit(sender, *range(250))
     with sender.spool.open("a") as file:
         file.write('{"event": "metr')
     work(sender, 3)
     assert [point.step for point in sink.points] == list(range(200, 250))
     assert sender.lost() == "201 events, parameters", "a line that was cut as well"
-    assert sender.why == "400 bad name"
+    assert sender.why == "400 name"
     assert (sink.ended, sink.tags["state"]) == (False, "Failed")
 
 
@@ -147,10 +144,9 @@ def test_other_pods_send_their_metrics_alone_and_who_ends_as_rank_0_ends_the_run
 
 @pytest.mark.parametrize("is_declared", [False, True])
 def test_the_declared_data_set_counts(started: Started, tmp_path: Path, is_declared: bool) -> None:
-    directory = tmp_path / "mnist"
+    directory, url = tmp_path / "mnist", "https://example.org/digits.tar?x=1"
     directory.mkdir()
     (directory / "images").write_bytes(b"abc")
-    url = "https://example.org/digits.tar?x=1"
     facts = {"data": {"url": url, "sha256": "f" * 64}} if is_declared else {}
     sender, sink = started(Kept(), **facts, settings={"epochs": 2}, revision="abc")
     emit(sender, 0, event="started", data=str(directory), torch="2.6", lr=0.01)

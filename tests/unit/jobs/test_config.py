@@ -100,6 +100,7 @@ HIDES = {
     "/mnt/../work": "without a colon, `.` or `..` elements",
 }
 SHA = "a" * 64
+FETCHED = {"data": {"url": "https://there/x", "sha256": SHA}}
 # Declarations that break a rule, with the key and words of the problem, by the rule.
 REFUSED: dict[str, list[tuple[Any, str, str]]] = {
     "a time limit is seconds or a duration": [
@@ -127,6 +128,16 @@ REFUSED: dict[str, list[tuple[Any, str, str]]] = {
     "a volume hides nothing that the pod needs": [
         *((volume(claim="a", mountPath=at), "volumes.data.mountPath", HIDES[at]) for at in HIDES),
         (INPUTS | volume(claim="a", mountPath="/opt/inputs"), "volumes.data.mountPath", "volumes"),
+        (
+            FETCHED | volume(claim="a", mountPath="/opt/data"),
+            "volumes.data.mountPath",
+            "job's data",
+        ),
+        (
+            {"volumes": {"slipway-data": {"claim": "a", "mountPath": "/mnt/x"}}},
+            "volumes.slipway-data",
+            "Slipway does not use itself",
+        ),
         (INPUTS | volume(claim="a", mountPath="/work/inputs"), "volumes.data.mountPath", "inputs"),
     ],
     "a fraction is in quotes, since its digits may have been lost": [

@@ -424,22 +424,33 @@ def test_problems_of_all_jobs_and_kinds_are_reported_together() -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "found"),
+    ("file", "text", "found"),
     [
-        ({"Dockerfile": 'CMD ["torchrun", "train.py"]'}, True),
-        ({"Dockerfile": '# torchrun is not used\nCMD ["python3", "train.py"]'}, False),
-        ({"own/train.py": "from slipway_trainer import elastic\n"}, True),
-        ({"start.sh": "exec torchrun train.py\n"}, True),
-        ({"train.py": "import torch\n", ".cache/a.py": "torchrun", "a.txt": "torchrun"}, False),
+        ("Dockerfile", 'CMD ["torchrun", "train.py"]', True),
+        ("Dockerfile", '# torchrun is not used\nCMD ["python3", "train.py"]', False),
+        ("own/train.py", "from slipway_trainer import elastic", True),
+        ("own/train.py", "from torch.distributed.elastic import rendezvous", True),
+        ("own/train.py", "from torch.distributed.launcher.api import elastic_launch", True),
+        ("own/train.py", 'subprocess.run(["torchrun", "worker.py"])', True),
+        # It writes an error into a file, whoever has started the program.
+        ("a.py", "from torch.distributed.elastic.multiprocessing.errors import record", False),
+        (
+            "a.py",
+            "from torch.distributed.elastic.utils.data import ElasticDistributedSampler",
+            False,
+        ),
+        ("start.sh", "exec torchrun train.py", True),
+        (".cache/a.py", "torchrun", False),
+        ("a.txt", "torchrun", False),
     ],
 )
 def test_an_elastic_build_is_searched_for_a_rendezvous(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], found: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, text: str, found: bool
 ) -> None:
     monkeypatch.setenv("SLIPWAY_PROJECT", str(tmp_path))
-    for name, text in {"Dockerfile": 'CMD ["./start"]', **files}.items():
+    for name, content in {"Dockerfile": 'CMD ["./start"]', file: text}.items():
         (tmp_path / "own" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "own" / name).write_text(f"{text}\n")
+        (tmp_path / "own" / name).write_text(f"{content}\n")
     section = {"mine": {"build": {"context": "own"}, "workers": 2, "elastic": {"minReplicas": 1}}}
     assert keys(section) == ([] if found else ["mine.elastic"])
 

@@ -215,15 +215,14 @@ def test_the_order_of_jobs_that_are_not_done_is_on_one_line(idle: list[str], end
 
 
 def test_the_needs_of_all_jobs_stand_against_what_the_cluster_has() -> None:
-    capacity = room("1.9", memory=4)
     both = [CATALOG["mnist-gloo"], CATALOG["cifar-gloo"]]
+    alone = "the cluster has 1 node with 1.9 cores, 4 GiB for jobs"
+    capacity = room("1.9", memory=4)
     assert Schedule(both, capacity).text() == (
-        "the stack's 2 jobs need 6 pods with 3.2 cores, 5 GiB in total; the cluster has "
-        "1 node with 1.9 cores, 4 GiB for jobs; the jobs to train run in this order: mnist-gloo; "
-        "then cifar-gloo"
+        f"the stack's 2 jobs need 6 pods with 3.2 cores, 5 GiB in total; {alone}; "
+        "the jobs to train run in this order: mnist-gloo; then cifar-gloo"
     )
     needed = described(shares(CATALOG["mnist-nccl"]))
     assert needed == "2 pods with 4 cores, 2 GiB, 2 x nvidia.com/gpu in total"
-    alone = "the cluster has 1 node with 1.9 cores, 4 GiB for jobs"
     assert Schedule(both[:1], capacity).text() == alone
     assert Schedule(both[:1], None).text() == ""

@@ -84,7 +84,7 @@ LAUNCH = ["python3", "-m", "slipway_trainer.launch"]
 NOT_LAUNCHED = {**IMAGE, "command": ["python3", "train.py"]}
 ACCELERATE = {**IMAGE, "command": [*LAUNCH, "--command", "--", "accelerate"]}
 NUMBER = "a regular expression with the number in a group, such as 'accuracy=([0-9.]+)'"
-PATTERNS = {
+PATTERNS: dict[Any, str] = {
     "accuracy=([0-9.]+": f"{NUMBER}; this one is invalid: missing ), unterminated subpattern at",
     "loss=[0-9.]+": f"{NUMBER}; this one has no group",
     5: f"5 is not allowed; it must be {NUMBER}",

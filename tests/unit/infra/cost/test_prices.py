@@ -58,12 +58,9 @@ def problems(file: Path) -> str:
 def test_a_table_says_what_a_node_costs_who_says_so_and_when(file: Path) -> None:
     table = read(file)
     price = not_none(table.price("azure", "westeurope", "Standard_D4s_v5"))
-    told = {
-        "publisher": "our contract",
-        "url": "https://example.org/offer",
-        "date": date(2026, 1, 31),
-    }
-    assert (str(price.amount), price.source) == ("0.1", Source(**told))
+    day, page = date(2026, 1, 31), "https://example.org/offer"
+    assert price.source == Source(publisher="our contract", url=page, date=day)
+    assert str(price.amount) == "0.1"
     spot = not_none(table.price("azure", "westeurope", "Standard_NC4as_T4_v3", spot=True))
     assert str(spot.amount) == "0.25"
     assert table.price("azure", "westeurope", "Standard_D4s_v5", spot=True) is None

@@ -228,9 +228,9 @@ def test_a_value_from_a_secret_is_never_in_the_manifest() -> None:
 
 
 def test_nccl_asks_for_a_gpu_for_each_process_and_gloo_for_none() -> None:
-    of_a_pod = {"gpus": 2}, {"backend": "nccl"}, {"backend": "nccl", "processes_per_node": 4}, {}
-    limits = [container(mnist(**each))["resources"]["limits"] for each in of_a_pod]
-    assert [each.get("nvidia.com/gpu") for each in limits] == ["2", "1", "4", None]
+    several, one = (mnist(backend="nccl", processes_per_node=count) for count in (4, 1))
+    for job, gpus in ((several, "4"), (one, "1"), (mnist(gpus=2), "2"), (mnist(), None)):
+        assert container(job)["resources"]["limits"].get("nvidia.com/gpu") == gpus
 
 
 @pytest.mark.parametrize(

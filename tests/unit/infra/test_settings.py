@@ -200,21 +200,20 @@ def test_the_stack_chooses_the_torch_of_jobs_that_ask_for_none_where_there_is_on
 @pytest.mark.parametrize(
     ("gpu", "why"),
     [
-        ({"size": "Standard_NC128ds_xl_RTXPRO6000BSE_v6"}, None),
         ({"size": "Standard_NV36ads_A10_v5"}, "the GPUs' driver supports only 12"),
-        ({"size": "Standard_NV36ads_A10_v5", "driver": "gpu-operator", "minNodes": 1}, None),
         ({"size": "Standard_NC6s_v3", "gpusPerNode": 1}, "(sm_70)"),
     ],
 )
-def test_a_torch_without_the_gpus_kernels_is_refused(gpu: dict[str, Any], why: str | None) -> None:
-    stack = {**_AKS, "gpu": gpu}
-    if why is None:
-        parse(configured(stack, {"mnist-nccl": {}}), "azure")
-    else:
-        text = problems(configured(stack, {"mnist-nccl": {}}))["jobs.mnist-nccl.torch"]
-        assert why in text
-        assert 'use "2.10"' in text
-    parse(configured(stack, {"mnist-nccl": {"torch": "2.10"}}), "azure")
+def test_a_torch_without_the_gpus_kernels_is_refused(gpu: dict[str, Any], why: str) -> None:
+    text = problems(configured({**_AKS, "gpu": gpu}, {"mnist-nccl": {}}))["jobs.mnist-nccl.torch"]
+    assert why in text
+    assert 'use "2.10"' in text
+    parse(configured({**_AKS, "gpu": gpu}, {"mnist-nccl": {"torch": "2.10"}}), "azure")
+
+
+def test_gpus_with_a_newer_driver_of_the_users_own_take_the_newest_torch() -> None:
+    gpu = {"size": "Standard_NV36ads_A10_v5", "driver": "gpu-operator", "minNodes": 1}
+    parse(configured({**_AKS, "gpu": gpu}, {"mnist-nccl": {}}), "azure")
 
 
 def test_secrets_that_settings_name_are_kept_apart_and_not_shown() -> None:

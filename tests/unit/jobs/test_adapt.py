@@ -10,7 +10,6 @@ from jobs.adapt import FALLBACK_SECONDS, GROWN_SECONDS, on_gpu_nodes, wants_gpus
 from jobs.config import CATALOG
 from jobs.model.job import TrainingJob
 from jobs.model.parts import Toleration
-from tests.unit.jobs_declared import pods, rendered, variables
 
 SPOT = Taint("kubernetes.azure.com/scalesetpriority", "spot")
 POOL = GpuPool(
@@ -23,26 +22,21 @@ def own(**fields: Any) -> TrainingJob:
     return TrainingJob(name="mine", script="train.py", gpus=1, **fields)
 
 
-def pod(job: TrainingJob) -> Any:
-    return pods(rendered(job))["Worker"]
-
-
 def test_nccl_jobs_go_to_the_pool_and_get_its_interface_and_a_timeout_dumps_its_trace() -> None:
-    found = pod(on_gpu_nodes(NCCL, POOL))
-    assert found["nodeSelector"] == {"pool": "gpu"}
-    assert found["tolerations"] == [
-        {"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"},
-        {"key": SPOT.key, "operator": "Equal", "value": "spot", "effect": "NoSchedule"},
-    ]
-    told = variables(found)
-    assert (told["NCCL_SOCKET_IFNAME"], told["GLOO_SOCKET_IFNAME"]) == ("=eth0", "eth0")
-    assert told["TORCH_NCCL_ASYNC_ERROR_HANDLING"] == "3"
-    assert told["TORCH_NCCL_DUMP_ON_TIMEOUT"] == "1"
-    assert int(told["TORCH_NCCL_TRACE_BUFFER_SIZE"]) > 0
-    assert told["TORCH_NCCL_DEBUG_INFO_TEMP_FILE"].startswith("/work/outputs/")
-    told = variables(pod(on_gpu_nodes(NCCL, GpuPool(per_node=1, interface=None))))
-    assert not {"NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"} & told.keys(), "they choose themselves"
-    assert told["NCCL_DEBUG"] == "WARN"
+    found = on_gpu_nodes(NCCL, POOL)
+    assert found.node_selector == {"pool": "gpu"}
+    assert found.tolerations == (
+        Toleration(key="sku", value="gpu", effect="NoSchedule"),
+        Toleration(key=SPOT.key, value="spot", effect="NoSchedule"),
+    )
+    interface = {"NCCL_SOCKET_IFNAME": "=eth0", "GLOO_SOCKET_IFNAME": "eth0"}
+    dump = {"TORCH_NCCL_ASYNC_ERROR_HANDLING": "3", "TORCH_NCCL_DUMP_ON_TIMEOUT": "1"}
+    assert found.env.items() >= {**interface, **dump}.items()
+    assert int(str(found.env["TORCH_NCCL_TRACE_BUFFER_SIZE"])) > 0
+    assert str(found.env["TORCH_NCCL_DEBUG_INFO_TEMP_FILE"]).startswith("/work/outputs/")
+    unnamed = on_gpu_nodes(NCCL, GpuPool(per_node=1, interface=None)).env
+    assert not interface.keys() & unnamed.keys(), "they choose themselves"
+    assert unnamed["NCCL_DEBUG"] == "WARN"
 
 
 def test_what_a_job_says_itself_stays() -> None:

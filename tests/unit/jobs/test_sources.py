@@ -55,8 +55,7 @@ def unpacked(found: Script) -> dict[str, bytes]:
 
 
 def test_a_file_is_mounted_under_its_own_name(tmp_path: Path) -> None:
-    path = write(tmp_path, {"train.py": "print(1)\n"}) / "train.py"
-    found = script(Path("/nowhere"), str(path))
+    found = script(Path("/nowhere"), str(write(tmp_path, {"train.py": "print(1)\n"}) / "train.py"))
     assert (found.entry, unpacked(found)) == ("train.py", {"train.py": b"print(1)\n"})
     assert "binaryData" not in found.config_map("jobs")
 
@@ -86,23 +85,12 @@ def test_a_folder_that_programs_write_to_is_there(tmp_path: Path, hidden: list[s
 def test_the_name_follows_content_paths_and_entry() -> None:
     files = {"a.py": b"1", "b.py": b"2"}
     base = Script("mine", "a.py", files)
-    others = [
-        Script("mine", "b.py", files),
-        Script("mine", "a.py", {**files, "b.py": b"3"}),
-        Script("mine", "a.py", {"a.py": b"1", "c.py": b"2"}),
-        Script("mine", "a.py", {"a.py": b"1\0b.py\x002"}),
-        Script("other", "a.py", files),
-    ]
+    contents = {**files, "b.py": b"3"}, {"a.py": b"1", "c.py": b"2"}, {"a.py": b"1\0b.py\x002"}
+    others = [Script("mine", "a.py", each) for each in contents]
+    others += [Script("mine", "b.py", files), Script("other", "a.py", files)]
     assert len({each.name for each in (base, *others)}) == len(others) + 1
     turned = Script("mine", "a.py", dict(reversed(files.items())))
     assert (turned.name, turned.items) == (base.name, base.items)
-
-
-def test_a_missing_script_suggests_a_similar_file(tmp_path: Path) -> None:
-    problem = refusal(write(tmp_path, {"train.py": ""}), "trian.py")
-    assert problem.key == f"{KEY}.script"
-    assert "Did you mean train.py?" in problem.text
-    assert str(tmp_path / "trian.py") in problem.text
 
 
 _GUARDED = "if __name__ == '__main__':\n    main()\n"
@@ -195,7 +183,8 @@ def test_a_folder_has_one_entry(
     [
         ("run.sh", {}, "script", "is not a Python file (.py); for other programs use `build`"),
         ("train.py", {"script_entry": "a.py"}, "scriptEntry", "is a file; remove this key"),
-        ("nowhere/a.py", {}, "script", "is neither a file nor a folder"),
+        ("nowhere/a.py", {}, "script", "is neither a file nor a folder: there is no /"),
+        ("trian.py", {}, "script", "Did you mean train.py?"),
         ("own", {"script_entry": "../train.py"}, "scriptEntry", "is not a Python file in the"),
     ],
 )
@@ -213,19 +202,15 @@ def test_a_folder_over_the_limit_names_its_largest_files_and_a_remedy(tmp_path: 
     assert script(tmp_path, "own").files.keys() == {"train.py", "weights.bin"}
     text = refusal(write(tmp_path, {"own/weights.bin": bytes(LIMIT)}), "own").text
     assert all(words in text for words in ("weights.bin", "use `build`", "1,048,576")), text
+    with (tmp_path / "own/weights.bin").open("wb") as sparse:
+        sparse.truncate(70 * LIMIT)  # it is not read
+    assert "keep data in a volume" in refusal(tmp_path, "own").text
     (tmp_path / "own/weights.bin").unlink()
     runs = {f"own/runs/{number}.pt": bytes(number * LIMIT // 20) for number in range(9)}
     text = refusal(write(tmp_path, runs), "own").text
     assert "runs/8.pt (419,430), runs/7.pt (367,001), runs/6.pt" in text
     assert "runs/3.pt" not in text
     assert "in the job's `data` (docs/data.md)" in text
-
-
-def test_a_folder_of_data_is_refused_unread(tmp_path: Path) -> None:
-    write(tmp_path, {"own/train.py": ""})
-    with (tmp_path / "own/data.bin").open("wb") as sparse:
-        sparse.truncate(70 * LIMIT)
-    assert "keep data in a volume" in refusal(tmp_path, "own").text
 
 
 def test_links_are_followed_and_what_leads_nowhere_is_named(tmp_path: Path) -> None:

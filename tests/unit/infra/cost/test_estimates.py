@@ -1,6 +1,7 @@
 """What a stack's nodes and jobs cost is told in words, with nothing guessed."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
@@ -20,18 +21,17 @@ GPU = NodePool("gpu", "azure", "westeurope", "Standard_NC4as_T4_v3", 0, 4, gpus=
 UNKNOWN = replace(GPU, name="big", size="Standard_Big")
 
 
+USUAL = {SYSTEM.size: "0.2", GPU.size: "0.5"}
+
+
 def table(
-    hourly: dict[str, str] | None = None, spot: dict[str, str] | None = None, currency: str = "USD"
+    hourly: Mapping[str, str] = USUAL, spot: Mapping[str, str] = {}, currency: str = "USD"
 ) -> PriceTable:
-    usual = {SYSTEM.size: "0.2", GPU.size: "0.5"}
-    amounts = usual if hourly is None else hourly
-    tariff = Tariff(
-        source="market",
-        provider="azure",
-        region="westeurope",
-        hourly={size: Decimal(amount) for size, amount in amounts.items()},
-        spot={size: Decimal(amount) for size, amount in (spot or {}).items()},
-    )
+    amounts = {
+        kind: {size: Decimal(amount) for size, amount in each.items()}
+        for kind, each in (("hourly", hourly), ("spot", spot))
+    }
+    tariff = Tariff(source="market", provider="azure", region="westeurope", **amounts)
     return PriceTable(currency=currency, sources={"market": MARKET}, prices=(tariff,))
 
 
@@ -50,6 +50,7 @@ OF_BIG = OF_GPU.replace("NC4as_T4_v3", "Big")
 EVICTED = "no price for spot nodes, which are evicted above maxPrice: 0.300"
 NO_SPOT = "no price for spot nodes, which never cost more than regular nodes: 0.500"
 DEAR, CHEAP = (replace(SPOT, dollars=Decimal(each)) for each in ("0.9", "0.3"))
+CHEAP_AND_BIG = replace(CHEAP, size=UNKNOWN.size)
 
 
 @pytest.mark.parametrize(
@@ -64,11 +65,7 @@ DEAR, CHEAP = (replace(SPOT, dollars=Decimal(each)) for each in ("0.9", "0.3"))
         (DEAR, table(), f"{OF_GPU}, spot: at most USD 2.000 ({NO_SPOT})"),
         (CHEAP, table(), f"{OF_GPU}, spot: at most USD 1.200 ({EVICTED})"),
         # also where that of others is unknown; it says nothing of another currency.
-        (
-            replace(CHEAP, size="Standard_Big"),
-            table(),
-            f"{OF_BIG}, spot: at most USD 1.200 ({EVICTED})",
-        ),
+        (CHEAP_AND_BIG, table(), f"{OF_BIG}, spot: at most USD 1.200 ({EVICTED})"),
         (CHEAP, table(currency="EUR"), f"{OF_GPU}, spot: at most EUR 2.000 ({NO_SPOT})"),
     ],
 )
@@ -154,18 +151,15 @@ def test_a_job_is_estimated_by_the_nodes_that_its_gpus_need() -> None:
 
 def test_a_job_that_may_be_on_two_pools_costs_from_the_cheaper_to_the_dearer() -> None:
     prices = table({GPU.size: "2"}, {GPU.size: "0.5"}, currency="EUR")
-    spot = replace(TRAINED, spot=True)
-    (cost_,) = estimates.of_jobs([job(workers=3)], [SYSTEM, spot, TRAINED], prices).values()
-    assert cost_.in_words(3600) == "EUR 1.00 to 10.00 (4 nodes at 0.5 to 2 an hour)"
-    assert cost_.most_in_words(2700) == "at most EUR 8.00 (4 nodes at 0.5 to 2 an hour)"
-    # Not more than one of them is known to cost.
-    elsewhere = replace(TRAINED, region="nowhere")
-    assert estimates.of_jobs([job()], [spot, elsewhere], prices) == {}
+    spot, elsewhere = replace(TRAINED, spot=True), replace(TRAINED, region="nowhere")
+    (cost,) = estimates.of_jobs([job(workers=3)], [SYSTEM, spot, TRAINED], prices).values()
+    assert cost.in_words(3600) == "EUR 1.00 to 10.00 (4 nodes at 0.5 to 2 an hour)"
+    assert cost.most_in_words(2700) == "at most EUR 8.00 (4 nodes at 0.5 to 2 an hour)"
+    assert estimates.of_jobs([job()], [spot, elsewhere], prices) == {}, "one price is not known"
 
 
 def test_a_training_costs_its_time_at_least_and_at_most_that_of_nodes_that_come_and_go() -> None:
     training = TrainingCost(fewest=2, nodes=4, hourly=2.0, currency="EUR")
-    assert training.most(3600) == 10.0
     # The error that docs/costs.md states: a quarter of an hour longer is still within it.
     assert training.most(3600) == training.nodes * (3600 + 900) / 3600 * training.hourly
     assert training.in_words(3600) == "EUR 4.00 to 10.00 (4 nodes at 2 an hour)"

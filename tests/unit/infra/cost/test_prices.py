@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from clusters.azure.facts import GPUS, cores
 from clusters.kinds import CLUSTERS
 from infra.cost import prices
 from infra.cost.estimates import estimate
-from infra.cost.prices import PriceTable
+from infra.cost.prices import PriceTable, Source
 from infra.settings import SettingsError, parse
 from tests.unit.not_none import not_none
 
@@ -29,6 +30,10 @@ notIncluded: [disks]
 """
 
 
+PLACE = "source: offer, provider: azure, region: westeurope"
+AGAIN = f"  - {{{PLACE}, hourly: {{Standard_D4s_v5: 2}}}}\nnotIncluded"
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "prices.yaml"
@@ -36,8 +41,13 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def problems(file: Path, text: str) -> str:
-    file.write_text(text)
+def read(file: Path | str) -> PriceTable:
+    found = prices.read(str(file))
+    assert isinstance(found, PriceTable), found
+    return found
+
+
+def problems(file: Path) -> str:
     found = prices.read(str(file))
     assert isinstance(found, list)
     assert {each.key for each in found} == {"slipway:prices"}
@@ -46,12 +56,11 @@ def problems(file: Path, text: str) -> str:
 
 
 def test_a_table_says_what_a_node_costs_who_says_so_and_when(file: Path) -> None:
-    table = prices.read(str(file))
-    assert isinstance(table, PriceTable)
+    table = read(file)
     price = not_none(table.price("azure", "westeurope", "Standard_D4s_v5"))
-    source = not_none(price.source)
-    assert (str(price.amount), source.publisher) == ("0.1", "our contract")
-    assert (str(source.date), source.url) == ("2026-01-31", "https://example.org/offer")
+    day, page = date(2026, 1, 31), "https://example.org/offer"
+    assert price.source == Source(publisher="our contract", url=page, date=day)
+    assert str(price.amount) == "0.1"
     spot = not_none(table.price("azure", "westeurope", "Standard_NC4as_T4_v3", spot=True))
     assert str(spot.amount) == "0.25"
     assert table.price("azure", "westeurope", "Standard_D4s_v5", spot=True) is None
@@ -59,7 +68,7 @@ def test_a_table_says_what_a_node_costs_who_says_so_and_when(file: Path) -> None
 
 def test_a_path_is_relative_to_the_stacks_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLIPWAY_PROJECT", str(file.parent))
-    assert isinstance(prices.read("prices.yaml"), PriceTable)
+    assert read("prices.yaml") == read(file)
 
 
 @pytest.mark.parametrize(
@@ -75,35 +84,23 @@ def test_a_path_is_relative_to_the_stacks_file(file: Path, monkeypatch: pytest.M
         ("0.1", ".nan", ["prices[0].hourly.Standard_D4s_v5", "a number above 0"]),
         ("hourly", "hurly", ["prices[0].hurly", 'did you mean "hourly"?']),
         ("region: westeurope", "region: west europe", ["prices[0].region", "without spaces"]),
+        ("notIncluded", AGAIN, ["prices[1].hourly.Standard_D4s_v5: already has a price in pri"]),
+        (GOOD, "currency: [", ["can't be read as YAML"]),
+        (GOOD, "- 1", ["is not a map"]),
+        (GOOD, "", ["is not a map"]),
     ],
 )
 def test_problems_name_the_key_the_value_and_what_is_allowed(
     file: Path, before: str, after: str, words: list[str]
 ) -> None:
     assert before in GOOD
-    told = problems(file, GOOD.replace(before, after, 1))
+    file.write_text(GOOD.replace(before, after, 1))
+    told = problems(file)
     assert [word for word in words if word not in told] == []
 
 
-def test_a_price_that_is_there_twice_is_refused(file: Path) -> None:
-    place = "source: offer, provider: azure, region: westeurope"
-    again = f"  - {{{place}, hourly: {{Standard_D4s_v5: 2}}}}\nnotIncluded"
-    told = problems(file, GOOD.replace("notIncluded", again))
-    assert "prices[1].hourly.Standard_D4s_v5: already has a price in prices[0]" in told
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [("currency: [", "can't be read as YAML"), ("- 1", "is not a map"), ("", "is not a map")],
-)
-def test_a_file_that_is_no_table_is_refused(file: Path, text: str, words: str) -> None:
-    assert words in problems(file, text)
-
-
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    found = prices.read(str(tmp_path / "none.yaml"))
-    assert isinstance(found, list)
-    assert "can't be read" in found[0].text
+    assert "can't be read" in problems(tmp_path / "none.yaml")
 
 
 def test_the_repositorys_table_has_a_source_of_every_price_and_azures_known_sizes() -> None:
@@ -124,17 +121,13 @@ def test_the_repositorys_table_has_a_source_of_every_price_and_azures_known_size
 def documented(root: Path, language: str) -> str:
     """Return the first block of a language in the documentation of costs."""
     page = (root / "docs/costs.md").read_text()
-    blocks = re.finditer(
-        r"^```(?P<language>\w*)\n(?P<body>.*?)^```$", page, re.MULTILINE | re.DOTALL
-    )
-    return next(block["body"] for block in blocks if block["language"] == language)
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    return next(str(body) for named, body in blocks if named == language)
 
 
 def test_the_table_in_the_documentation_is_taken_as_it_stands(file: Path, root: Path) -> None:
     file.write_text(documented(root, "yaml"))
-    table = prices.read(str(file))
-    assert isinstance(table, PriceTable)
-    assert table.price("azure", "northeurope", "Standard_NC4as_T4_v3", spot=True) is not None
+    assert read(file).price("azure", "northeurope", "Standard_NC4as_T4_v3", spot=True) is not None
 
 
 def test_the_documentation_shows_what_the_azure_stack_says(root: Path) -> None:
@@ -145,24 +138,18 @@ def test_the_documentation_shows_what_the_azure_stack_says(root: Path) -> None:
     assert shown == estimate(pools, prices.default())
 
 
-def configured(prices: str) -> dict[str, str]:
-    return {"slipway:cluster": '{"kind": "embedded"}', "slipway:prices": prices}
-
-
 @pytest.mark.parametrize("value", ["{}", '""', "null"])
 def test_the_setting_takes_nothing_but_a_path(value: str) -> None:
-    with pytest.raises(
-        SettingsError, match=r"slipway:prices: .* must be the path of a price table"
-    ):
-        parse(configured(value), "dev")
+    config = {"slipway:cluster": '{"kind": "embedded"}', "slipway:prices": value}
+    with pytest.raises(SettingsError, match=r"slipway:prices: .* must be the path of a price tab"):
+        parse(config, "dev")
 
 
 def test_a_wrong_table_is_reported_beside_other_problems(file: Path) -> None:
-    file.write_text(
-        GOOD.replace("EUR", "euro").replace("2026-01-31", "lately").replace("0.1", "-1")
-    )
-    config = configured(str(file)) | {"slipway:jobs": '{"nope": {}}'}
+    wrong = GOOD.replace("EUR", "euro").replace("2026-01-31", "lately").replace("0.1", "-1")
+    file.write_text(wrong)
+    config = {"slipway:cluster": '{"kind": "embedded"}', "slipway:jobs": '{"nope": {}}'}
     with pytest.raises(SettingsError) as caught:
-        parse(config, "dev")
+        parse({**config, "slipway:prices": str(file)}, "dev")
     keys = [each.key for each in caught.value.problems]
     assert sorted(keys) == ["slipway:jobs.nope", *["slipway:prices"] * 3]

@@ -1,7 +1,7 @@
 """GPUs are ready once nodes offer them; else the reason is told."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,22 +10,12 @@ from core import wait
 from core.handler import Change
 from infra.gpus import gpu_ready
 from infra.gpus.gpu_ready import GpuReadyHandler
-from tests.unit import row
 from tests.unit.fake_api import Answer, FakeApi, served
 from tests.unit.gpu_objects import POOL, node, plugin
+from tests.unit.images.objects import Listener
 
 NODES = "/api/v1/nodes"
 PLUGINS = "/api/v1/namespaces/slipway-gpu"
-
-
-@dataclass
-class Row(row.Row):
-    """A resource's row in `pulumi up` that keeps warnings apart."""
-
-    warnings: list[str] = field(default_factory=list)
-
-    def warn(self, message: str) -> None:
-        self.warnings.append(message)
 
 
 @pytest.fixture
@@ -47,8 +37,8 @@ def inputs(cluster: FakeApi, **changed: Any) -> dict[str, Any]:
     return {"kubeconfig": cluster.kubeconfig, "pool": POOL.as_input(), "rollout": "x"} | changed
 
 
-def cuda(cluster: FakeApi, shown: Row | None = None, **changed: Any) -> dict[str, Any]:
-    _, outputs = GpuReadyHandler().create(inputs(cluster, **changed), shown or Row())
+def cuda(cluster: FakeApi, shown: Listener | None = None, **changed: Any) -> dict[str, Any]:
+    _, outputs = GpuReadyHandler().create(inputs(cluster, **changed), shown or Listener())
     found: dict[str, Any] = outputs["cuda"]
     return found
 
@@ -63,21 +53,21 @@ def test_nodes_that_offer_gpus_are_waited_for_and_counted(
         return 200, {"items": [node(gpus=next(looks))]}
 
     cluster.answers["GET", NODES] = late
-    shown = Row()
+    shown = Listener()
     unverified = {"state": "unverified", "reason": "no job has computed on a GPU yet"}
     assert cuda(cluster, shown) == {**unverified, "nodes": 1, "gpus": 1}
-    assert shown.warnings == []
+    assert shown.lines == []
     cluster.says("GET", NODES, {"items": [node()]})
     assert cuda(cluster, shown, pool=replace(POOL, per_node=4).as_input())["gpus"] == 1
-    assert shown.warnings == ["node gpu-1: only 1 of 4 x nvidia.com/gpu can be allocated"]
+    assert shown.lines == ["node gpu-1: only 1 of 4 x nvidia.com/gpu can be allocated"]
 
 
 def test_an_account_that_may_not_list_nodes_is_no_failure(cluster: FakeApi) -> None:
     words = 'nodes is forbidden: User "u" cannot list resource "nodes"'
     cluster.says("GET", NODES, {"kind": "Status", "message": words}, status=403)
-    shown = Row()
+    shown = Listener()
     assert "is not allowed to list nodes" in cuda(cluster, shown)["reason"]
-    (warning,) = shown.warnings
+    (warning,) = shown.lines
     assert warning.startswith("cuda: unverified: ")
 
 
@@ -88,7 +78,7 @@ def test_nodes_without_gpus_in_time_fail_with_the_reasons(cluster: FakeApi) -> N
     cluster.says("GET", f"{PLUGINS}/events", {"items": []})
     log = "Starting OS watcher.\nFailed to initialize NVML: could not load NVML library.\n"
     cluster.says("GET", f"{PLUGINS}/pods/plugin-on-gpu-1/log", log)
-    shown = Row()
+    shown = Listener()
     with pytest.raises(TimeoutError) as caught:
         cuda(cluster, shown)
     text = str(caught.value)
@@ -97,7 +87,7 @@ def test_nodes_without_gpus_in_time_fail_with_the_reasons(cluster: FakeApi) -> N
     assert "could not load NVML library" in text
     assert "AKS must install" in text
     assert "made-up" not in text, "the token is in the error"
-    assert any("could not load NVML" in line for line in shown.said)
+    assert any("could not load NVML" in line for line in shown.shown)
 
 
 def test_a_failed_scale_up_is_reported_with_its_cause(cluster: FakeApi) -> None:
@@ -118,6 +108,6 @@ def test_a_failed_scale_up_is_reported_with_its_cause(cluster: FakeApi) -> None:
 
 def test_an_up_waits_only_for_nodes_that_are_gone(cluster: FakeApi) -> None:
     given = inputs(cluster)
-    assert GpuReadyHandler().diff({**given, "cuda": {}}, given, Row()) == []
+    assert GpuReadyHandler().diff({**given, "cuda": {}}, given, Listener()) == []
     cluster.says("GET", NODES, {"items": []})
-    assert GpuReadyHandler().diff(given, given, Row()) == [Change("pool", drift=True)]
+    assert GpuReadyHandler().diff(given, given, Listener()) == [Change("pool", drift=True)]

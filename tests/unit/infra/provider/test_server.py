@@ -125,21 +125,35 @@ class _Meeting(Provider):
         return ConstructResponse(f"{before} {pulumi.get_stack()} {request.name}", {}, {})
 
 
-def test_two_components_of_a_program_train_side_by_side_each_with_its_own_settings() -> None:
-    async def constructed() -> list[str]:
+def constructed(*names: str) -> list[str]:
+    """Return the URNs of components of which a server is asked at once."""
+
+    async def made() -> list[str]:
         plugin = grpc.aio.server(interceptors=[server.Answers()])
         servicer = server.Servicer([], "0", _Meeting(), engine_address="")
         provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, plugin)
         port = plugin.add_insecure_port("127.0.0.1:0")
         await plugin.start()
-        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-            calls = provider_pb2_grpc.ResourceProviderStub(channel)
-            requests = [
-                provider_pb2.ConstructRequest(stack=each, name=each, type="a:b:C")
-                for each in ("one", "two")
-            ]
-            made = await asyncio.wait_for(asyncio.gather(*map(calls.Construct, requests)), LIMIT)
-        await plugin.stop(grace=None)
-        return [each.urn for each in made]
+        requests = [
+            provider_pb2.ConstructRequest(stack=each, name=each, type="a:b:C") for each in names
+        ]
+        try:
+            async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+                construct = provider_pb2_grpc.ResourceProviderStub(channel).Construct
+                answers = await asyncio.wait_for(asyncio.gather(*map(construct, requests)), LIMIT)
+        finally:
+            await plugin.stop(grace=None)
+        return [each.urn for each in answers]
 
-    assert asyncio.run(constructed()) == ["one one one", "two two two"]
+    return asyncio.run(made())
+
+
+def test_two_components_of_a_program_train_side_by_side_each_with_its_own_settings() -> None:
+    assert constructed("one", "two") == ["one one one", "two two two"]
+
+
+def test_another_user_of_the_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_owners", lambda *_: [STRANGER])
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        constructed("one")
+    assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED

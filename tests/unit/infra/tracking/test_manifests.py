@@ -8,12 +8,11 @@ import pytest
 from core.manifests import Manifest
 from infra.tracking.component import claims, database, server
 from infra.tracking.settings import MLFLOW_REQUESTS, POSTGRES_REQUESTS
+from tests.unit.jobs_declared import variables
 
-
-def deployments() -> list[Manifest]:
-    _, mlflow = server("team", "registry/mlflow:1", has_database=True)
-    _, postgres, _ = database("team", "registry/postgres:1", "hidden")
-    return [mlflow, postgres]
+_, MLFLOW = server("team", "registry/mlflow:1", has_database=True)
+_, ALONE = server("team", "registry/mlflow:1", has_database=False)
+_, POSTGRES, SECRET = database("team", "registry/postgres:1", "hidden")
 
 
 def pod(deployment: Manifest) -> dict[str, Any]:
@@ -27,12 +26,7 @@ def container(deployment: Manifest) -> dict[str, Any]:
     return found
 
 
-def environment(*, has_database: bool) -> dict[str, Any]:
-    _, deployment = server("team", "registry/mlflow:1", has_database=has_database)
-    return {each["name"]: each.get("value") for each in container(deployment)["env"]}
-
-
-@pytest.mark.parametrize("deployment", deployments(), ids=["mlflow", "postgres"])
+@pytest.mark.parametrize("deployment", [MLFLOW, POSTGRES], ids=["mlflow", "postgres"])
 def test_the_restricted_level_admits_its_pod_which_has_no_rights(deployment: Manifest) -> None:
     """https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted."""
     found, own = pod(deployment), container(deployment)["securityContext"]
@@ -48,31 +42,30 @@ def test_the_restricted_level_admits_its_pod_which_has_no_rights(deployment: Man
 
 
 def test_its_pods_request_what_jobs_have_less_and_two_are_never_on_one_volume() -> None:
-    found = [container(each)["resources"]["requests"] for each in deployments()]
-    assert found == [MLFLOW_REQUESTS, POSTGRES_REQUESTS]
-    assert {each["spec"]["strategy"]["type"] for each in deployments()} == {"Recreate"}
     names = [each["metadata"]["name"] for each in claims("n", "1Gi", None, has_database=True)]
-    mounted = [pod(each)["volumes"][0]["persistentVolumeClaim"] for each in deployments()]
-    assert [each["claimName"] for each in mounted] == names
+    for deployment, requests, name in zip(
+        (MLFLOW, POSTGRES), (MLFLOW_REQUESTS, POSTGRES_REQUESTS), names, strict=True
+    ):
+        assert container(deployment)["resources"]["requests"] == requests
+        assert deployment["spec"]["strategy"]["type"] == "Recreate"
+        assert pod(deployment)["volumes"][0]["persistentVolumeClaim"]["claimName"] == name
 
 
 def test_runs_are_in_sqlite_on_the_volume_or_in_the_database_by_its_secret() -> None:
-    alone = environment(has_database=False)["MLFLOW_BACKEND_STORE_URI"]
-    assert alone.startswith("sqlite:////data/")
-    uri = environment(has_database=True)["MLFLOW_BACKEND_STORE_URI"]
+    assert variables(pod(ALONE))["MLFLOW_BACKEND_STORE_URI"].startswith("sqlite:////data/")
+    found = variables(pod(MLFLOW))
     # Not psycopg, which SQLAlchemy takes by default and the image lacks.
-    assert uri == "postgresql+psycopg2://mlflow:$(DATABASE_PASSWORD)@mlflow-database/postgres"
-    *_, secret = database("team", "registry/postgres:1", "hidden")
-    variables = {each["name"]: each for each in container(deployments()[0])["env"]}
-    reference = variables["DATABASE_PASSWORD"]["valueFrom"]["secretKeyRef"]
-    assert base64.b64decode(secret["data"][reference["key"]]) == b"hidden"
-    assert secret["metadata"]["name"] == reference["name"]
+    uri = "postgresql+psycopg2://mlflow:$(DATABASE_PASSWORD)@mlflow-database/postgres"
+    assert found["MLFLOW_BACKEND_STORE_URI"] == uri
+    reference = found["DATABASE_PASSWORD"]["secretKeyRef"]
+    assert base64.b64decode(SECRET["data"][reference["key"]]) == b"hidden"
+    assert SECRET["metadata"]["name"] == reference["name"]
 
 
 def test_it_answers_by_its_own_names_and_localhost_alone_and_reports_to_nobody() -> None:
-    found = environment(has_database=False)
+    found = variables(pod(ALONE))
     assert found["MLFLOW_DISABLE_TELEMETRY"] == found["DO_NOT_TRACK"] == "true"
-    [hosts] = [each for each in container(deployments()[0])["args"] if "allowed-hosts" in each]
+    [hosts] = [each for each in container(MLFLOW)["args"] if "allowed-hosts" in each]
     names = hosts.partition("=")[2].split(",")
     assert {"localhost:*", "mlflow:5000", "mlflow.team.svc:5000"} <= {*names}
     assert "*" not in names

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -15,6 +15,7 @@ from jobs.api.follower import LIVE, Container, Follower
 from jobs.api.lines import Cursor, Line
 from jobs.model.pytorchjob import Topology
 from jobs.observe.replica import containers, starts_in
+from tests.unit.jobs.api.test_watches import until
 from tests.unit.jobs_objects import RUNNING, ended, pod, waiting
 
 
@@ -100,13 +101,6 @@ def _taken() -> Taken:
 def _following(logs: Logs, taken: Taken, monkeypatch: pytest.MonkeyPatch) -> Follower:
     monkeypatch.setattr(follower, "_PAUSE_SECONDS", 0.05)
     return Follower(cast("JobApi", logs), taken, starts_in)
-
-
-def until(holds: Callable[[], bool], seconds: float = 5) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_a_broken_log_goes_on_where_it_was(logs: Logs, taken: Taken, following: Follower) -> None:
@@ -206,24 +200,23 @@ def test_an_unexpected_error_is_raised_by_the_next_call(logs: Logs, following: F
 
 
 ENDED = ended(1, container="containerd://x")
+AGAIN = {"state": RUNNING, "last": ENDED, "restarts": 1}
 
 
 @pytest.mark.parametrize(
     ("shown", "expected"),
     [
-        (pod(1, state=RUNNING), [("1-0", False, False)]),
-        (pod(1, state=waiting("ContainerCreating")), []),
-        (pod(1, state=ENDED), [("x", True, False)]),
-        (
-            pod(1, state=RUNNING, last=ENDED, restarts=1),
-            [("x", True, True), ("1-1", False, False)],
-        ),
-        (pod(1, state=waiting("CrashLoopBackOff"), last=ENDED), [("x", True, False)]),
+        ({"state": RUNNING}, [("1-0", False, False)]),
+        ({"state": waiting("ContainerCreating")}, []),
+        ({"state": ENDED}, [("x", True, False)]),
+        (AGAIN, [("x", True, True), ("1-1", False, False)]),
+        ({"state": waiting("CrashLoopBackOff"), "last": ENDED}, [("x", True, False)]),
     ],
+    ids=["runs", "not started", "ended", "started again", "is to start again"],
 )
 def test_each_start_of_a_program_is_a_container(
     shown: dict[str, Any], expected: list[tuple[str, bool, bool]]
 ) -> None:
-    found = containers([shown], Topology(2), run_id=None)
+    found = containers([pod(1, **shown)], Topology(2), run_id=None)
     assert [(each.id, each.ended, each.previous) for each in found] == expected
     assert {(each.replica, each.pod) for each in found} <= {(1, "mine-worker-0")}

@@ -227,10 +227,3 @@ def test_the_directory_depends_on_the_image() -> None:
     assert saved(image="trainer:2")["DIR"] != DIRECTORY
     unknown = saved(image=UNKNOWN)["DIR"]
     assert unknown == "/opt/kept/checkpoints/mnist-gloo/<known later>"
-
-
-@pytest.mark.parametrize(
-    ("written", "read"), [("500 steps", "500 steps"), ("1 step", "1 steps"), ("10m", "600 s")]
-)
-def test_an_interval_is_one_of_steps_or_of_time(written: str, read: str) -> None:
-    assert Checkpoint(every=written).every == read

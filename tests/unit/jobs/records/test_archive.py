@@ -1,6 +1,7 @@
 """What a run's ranks print is kept: without a gap, without a double line, without failing a run."""
 
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,6 @@ from jobs.records.recording import Recording
 
 FIRST = Container(0, "mine-master-0", "aaa", ended=False, previous=False)
 URN = "urn:pulumi:dev::slipway::slipway:jobs:PyTorchJob::mine"
-
-
-@pytest.fixture(autouse=True)
-def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
 
 def line(second: int, text: str = "x", fraction: int = 0) -> Line:
@@ -38,17 +34,18 @@ def recorded(*lines: Line, into: Run | None = None) -> Run:
     return into
 
 
-def test_a_log_is_found_by_its_resource_its_replica_and_its_container(tmp_path: Path) -> None:
+def test_a_log_is_found_by_its_resource_its_replica_and_its_container() -> None:
     """Only its owner can read it."""
     kept = recorded(line(1, "hello"), line(2, ""))
-    assert kept.directory == tmp_path / "slipway/runs/dev/mine/mine-1"
+    runs = archive.of_job("dev", "mine").directory.parents[1]
+    assert kept.directory == runs / "dev/mine/mine-1"
     [log] = kept.logs()
     assert (log.replica, log.container) == (0, "aaa")
     assert list(log.lines()) == [line(1, "hello"), line(2, "")]
     assert not log.is_cut
     assert kept.topology == Topology(2)
     assert (archive.jobs("dev"), archive.jobs("prod")) == (["mine"], [])
-    below = [path for path in (tmp_path / "slipway/runs").rglob("*") if path.is_file()]
+    below = [path for path in runs.rglob("*") if path.is_file()]
     assert {stat.S_IMODE(path.stat().st_mode) for path in below} == {0o600}
     folders = [kept.directory, *kept.directory.parents[:3]]
     assert {stat.S_IMODE(path.stat().st_mode) for path in folders} == {0o700}
@@ -109,10 +106,9 @@ def test_the_more_replicas_the_less_is_kept_of_each() -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a disk that is full")
 def test_a_full_disk_is_warned_of_once() -> None:
     warnings: list[str] = []
-    kept = recorded(line(1))
-    kept.log(0, "bbb").path.symlink_to("/dev/full")
-    other = Container(0, "mine-master-0", "bbb", ended=False, previous=False)
-    with Recording(kept, Topology(2), warnings.append) as made:
+    recorded(line(1)).log(0, "bbb").path.symlink_to("/dev/full")
+    other = replace(FIRST, id="bbb")
+    with Recording(run(), Topology(2), warnings.append) as made:
         made.take(other, [line(1)])
         made.take(other, [line(2)])
     [warning] = warnings
@@ -124,13 +120,10 @@ def test_one_process_records_a_run_at_a_time(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(recording, "_LOCK_SECONDS", 0.2)
     warnings: list[str] = []
     with Recording(run(), Topology(2), pytest.fail) as first:
-        first.begin(FIRST)
         with Recording(run(), Topology(2), warnings.append) as second:
-            second.begin(FIRST)
             second.take(FIRST, [line(1)])
         first.take(FIRST, [line(1)])
     assert len(warnings) == 1
-    assert list(run().log(0, "aaa").lines()) == [line(1)]
     recorded(line(2))
     assert list(run().log(0, "aaa").lines()) == [line(1), line(2)]
 

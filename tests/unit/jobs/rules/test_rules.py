@@ -82,21 +82,3 @@ def test_outputs_are_kept_only_where_their_path_really_leads() -> None:
     for path in ("/results/../tmp", "/results/a/../../resultsb", "//tmp"):
         assert keys(path) == [f"{KEY}.cifar-gloo.outputs"]
     assert keys("/results/../results/cifar") == []
-
-
-@pytest.mark.parametrize(
-    ("line", "meets"),
-    [
-        ("from torch.distributed.elastic.multiprocessing.errors import record", False),
-        ("from torch.distributed.elastic.utils.data import ElasticDistributedSampler", False),
-        ("from torch.distributed.elastic import rendezvous", True),
-        ("from torch.distributed.launcher.api import elastic_launch", True),
-        ('subprocess.run(["torchrun", "worker.py"])', True),
-    ],
-)
-def test_an_elastic_rendezvous_has_its_own_signs(tmp_path: Path, line: str, meets: bool) -> None:
-    """`record` writes an error into a file, whoever has started the program."""
-    script = tmp_path / "train.py"
-    script.write_text(f"{line}\n")
-    found = read({"mine": {"script": str(script), "elastic": {}}}, KEY, Surroundings())
-    assert (found.problems == []) is meets

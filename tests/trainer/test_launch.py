@@ -23,6 +23,7 @@ if dist.get_rank() == 1:
 dist.all_reduce(torch.ones(1))
 """
 _STOP_IN_A_STEP = """
+cd /out
 "$@" & launcher=$!
 until grep -q '"step"' /out/0.out; do sleep 0.1; done
 touch /out/begun
@@ -36,7 +37,7 @@ def _seconds_since_begun(directory: Path) -> float:
 
 
 def test_two_pods_of_two_processes_are_one_world_of_four(image: Opened, tmp_path: Path) -> None:
-    numbered = ("sh", "-c", 'PET_NODE_RANK=$RANK exec "$@"', "sh")
+    numbered = ("sh", "-c", 'cd /out && PET_NODE_RANK=$RANK exec "$@"', "sh")
     small = ("-m", "slipway_trainer.mnist", "--limit-train", "500", "--limit-test", "200")
     command = (*numbered, *_LAUNCH, "2", "--", *small)
     first, second = image.pods(tmp_path, *command, env={"PET_NNODES": 2})

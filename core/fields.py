@@ -34,10 +34,9 @@ def texts(module: str) -> Callable[[str], Any]:
     return lambda name: Field(**entries[name])
 
 
-def _quantity(value: object) -> object:
-    """Convert a YAML number to a quantity string: `cpu: 2` means `cpu: "2"`."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return str(value) if is_number else value
+def word(value: object) -> object:
+    """Convert a number to a string: `cpu: 2` means `cpu: "2"`. YAML reads 0.10 as 0.1."""
+    return json.dumps(value) if isinstance(value, int | float) else value
 
 
 def integer(value: object) -> object:
@@ -71,7 +70,7 @@ def _label(name: str) -> str:
 
 
 _text = texts(__file__)
-Cpu = Annotated[str, BeforeValidator(_quantity), _text("cpu")]
+Cpu = Annotated[str, BeforeValidator(word), _text("cpu")]
 Memory = Annotated[str, _text("memory")]
 LabelKey = Annotated[str, AfterValidator(_label)]
 NodeKey = Annotated[str, AfterValidator(_key)]

@@ -116,8 +116,7 @@ def _named(path: Path, folder: Path) -> tuple[str, Path]:
 def _default_entry(files: Mapping[str, bytes]) -> str:
     """Return a folder's default entry point: train.py, or its only program."""
     top = [name for name in files if name.endswith(".py") and "/" not in name]
-    guarded = [name for name in top if b"__main__" in files[name]]
-    only = guarded or top
+    only = [name for name in top if b"__main__" in files[name]] or top
     return only[0] if DEFAULT_ENTRY not in files and len(only) == 1 else DEFAULT_ENTRY
 
 

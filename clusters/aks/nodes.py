@@ -25,9 +25,7 @@ def subnet_of(azure: AzureCluster, settings: Network) -> Input[str]:
     # No rules: Azure's defaults admit only the load balancer's probes from outside
     # (https://learn.microsoft.com/azure/virtual-network/network-security-groups-overview).
     guard = network.NetworkSecurityGroup(
-        f"{name}-nodes",
-        network_security_group_name=f"{name}-nodes",
-        **azure.placed(),
+        f"{name}-nodes", network_security_group_name=f"{name}-nodes", **azure.placed()
     )
     around = network.VirtualNetwork(
         name,

@@ -184,9 +184,8 @@ def _start_clients(layout: Layout, reached: Callable[[str], None]) -> None:
             what=f"{addon['kind']} {addon['metadata']['name']} to be applied",
             limit=20,
         )
-    # On an emulated machine with a power cut behind it, 180 s were not enough to build it.
-    problem = partial(health.schema_problem, connection)
-    _until_well(problem, what="the API's schema", log=log, limit=600)
+    schema = partial(health.schema_problem, connection)  # 180 s were too few on an emulated machine
+    _until_well(schema, what="the API's schema", log=log, limit=600)
     _until_well(
         lambda: health.node_problem(connection, layout),
         what=f"node {layout.node} to become Ready",

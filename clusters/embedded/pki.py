@@ -143,8 +143,7 @@ def _issue(layout: Layout, request: Request) -> None:
     if request.hosts:
         names = [_general_name(host) for host in request.hosts]
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
-    signed = builder.sign(signer, SHA256())
-    pem = signed.public_bytes(serialization.Encoding.PEM).decode()
+    pem = builder.sign(signer, SHA256()).public_bytes(serialization.Encoding.PEM).decode()
     files.write(layout.certificate(request.name), pem, mode=0o644)
 
 

@@ -54,8 +54,7 @@ class MinikubeSettings(Consistent):
     disk_size: Memory = "50Gi"
     nodes: Annotated[int, Field(ge=1, le=50)] = 1
     kubernetes_version: Annotated[
-        str | None,
-        Field(pattern=r"^v1\.\d+\.\d+$", description="a full version, such as v1.34.3"),
+        str | None, Field(pattern=r"^v1\.\d+\.\d+$", description="a full version, such as v1.34.3")
     ] = None
     ports: tuple[PortMapping, ...] = ()
     mount: Mount | None = None

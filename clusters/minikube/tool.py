@@ -166,8 +166,7 @@ class MinikubeTool(Tool):
 
     def _kubernetes(self) -> Mapping[str, Any]:
         """Return the profile's Kubernetes settings, or an empty map if they can't be read."""
-        config = (self._profile() or {}).get("Config") or {}
-        return config.get("KubernetesConfig") or {}
+        return ((self._profile() or {}).get("Config") or {}).get("KubernetesConfig") or {}
 
     def _statuses(self) -> list[Mapping[str, Any]]:
         """Return minikube's status for each node, even if minikube fails because one is stopped."""

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue
 
-from core.fields import exact, integer, number, texts
+from core.fields import exact, integer, number, texts, word
 from core.problem import meant
 from images.build.releases import RELEASES
 from jobs.model.names import DATA_CACHE, OWN_VOLUMES
@@ -70,11 +70,6 @@ def _interval(text: str) -> str:
     if not isinstance(seconds, int) or seconds < 1:
         raise ValueError(_INTERVAL)
     return f"{seconds} s"
-
-
-def _word(value: object) -> object:
-    """Convert a number to a string. YAML reads 0.10 as 0.1, but programs accept either."""
-    return json.dumps(value) if isinstance(value, int | float) else value
 
 
 def _variable(name: str) -> str:
@@ -159,7 +154,7 @@ FormerNames = Annotated[
 ]
 Variable = Annotated[str, AfterValidator(_variable)]
 Value = Annotated[str, BeforeValidator(exact), _text("value")]
-Word = Annotated[str, BeforeValidator(_word), _text("word")]
+Word = Annotated[str, BeforeValidator(word), _text("word")]
 Torch = Annotated[str, BeforeValidator(_torch), Field(json_schema_extra={"enum": [*RELEASES]})]
 ArtifactPath = Annotated[str, Field(description=_ARTIFACT), AfterValidator(_artifact)]
 PathPattern = Annotated[str, _text("pathPattern")]

@@ -94,8 +94,7 @@ def _succeeded(run: RunState, message: str, elapsed: float, declared: TrainingJo
     may_straggle = declared.debug is not None or not is_silent
     if elastic:
         # Replicas that were replaced at the end have no work left.
-        is_running = any(replica.running for replica in replicas)
-        is_over = not is_running or not may_straggle
+        is_over = not may_straggle or not any(replica.running for replica in replicas)
         return End("Succeeded", message) if is_over else _timed_out(run, elapsed, declared)
     ends = {number: replica.ended for number, replica in run.replicas.items()}
     missing = [number for number in range(run.topology.replicas) if ends.get(number) is None]

@@ -99,9 +99,9 @@ def likeness(kept: Run, name: str) -> str:
         drawn = printable(line.text.replace("\r", "\n"))[-4096:]
         labels |= {_plain(match[1]): match for match in _LABELLED.finditer(drawn)}
     plain = _plain(name)
-    words = {label: [word for word in label.split("_") if len(word) > 2] for label in labels}
-    near = [each for each in labels if plain in each]
-    near = near or [each for each in labels if any(word in plain for word in words[each])]
+    near = [each for each in labels if plain in each] or [
+        each for each in labels if any(word in plain for word in re.findall("[^_]{3,}", each))
+    ]
     label = likeliest(plain, near or labels) or next(reversed(near), None)
     if label is None:
         return ""

@@ -26,7 +26,6 @@ from jobs.run.submit import submit
 
 _RETURN_SECONDS = 120.0
 """Time for the operator's webhook to become available again after the cluster lost a node."""
-_FROM_THE_LOG = "and `up` reads it from this run's log without training again"
 _REFUSALS = frozenset({400, 403, 404, 413, 422})
 
 
@@ -109,7 +108,9 @@ class Training:
         result = retry.complete(wait.to_the_end(), before, retry.last_succeeded(live))
         result = added(result, kept, declared.metrics, self.context.warn)
         if printed := unreported(kept, result):
-            self.context.info(f"reported no metrics, but printed {printed}, {_FROM_THE_LOG}")
+            self.context.info(
+                f"reported no metrics, but printed {printed}; `up` then reads its log"
+            )
         if declared.drill is not None:
             runs = (self.logs.run(each["run_id"]) for each in before if "run_id" in each)
             is_elastic = declared.elastic is not None

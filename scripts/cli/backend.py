@@ -44,8 +44,7 @@ class Cli:
         before = {each: signal.signal(each, interrupt) for each in (signal.SIGINT, signal.SIGTERM)}
         try:
             command, env = self._command(arguments), {**os.environ, **variables}
-            process = subprocess.Popen(command, cwd=CHECKOUT, env=env)
-            code = process.wait()
+            code = subprocess.Popen(command, cwd=CHECKOUT, env=env).wait()
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)

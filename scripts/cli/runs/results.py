@@ -227,8 +227,10 @@ def _print_table(results: Mapping[str, Outcome]) -> None:
     for outcome in results.values():
         values = [outcome.result and outcome.result.figure(name) for name in shown]
         figures = ("-" if each is None else f"{each:.6g}" for each in values)
-        style = _style(outcome) if out.is_terminal else None
-        table.add_row(*map(as_typed, _cells(outcome)), *figures, style=style)
+        is_open = outcome.state in {"running", "interrupted", "no result"}
+        style = "dim" if is_open else "green" if outcome.is_fine else "red"
+        cells = map(as_typed, _cells(outcome))
+        table.add_row(*cells, *figures, style=style if out.is_terminal else None)
     out.print(table)
 
 
@@ -245,12 +247,6 @@ def _cells(outcome: Outcome) -> list[str]:
         str(len(result.attempts or ()) + 1),
         "-" if completed is None else f"{moment(completed).astimezone(UTC):%Y-%m-%d %H:%M}",
     ]
-
-
-def _style(outcome: Outcome) -> str:
-    if outcome.state in {"running", "interrupted", "no result"}:
-        return "dim"
-    return "green" if outcome.is_fine else "red"
 
 
 def _story(outcome: Outcome) -> str:

@@ -10,16 +10,14 @@ from clusters.aks.account import administrators, problems
 from clusters.azure.checks import login
 from tests.doubles import recorded_az
 from tests.engine.azure_stack import own
-from tests.unit.clusters.azure.test_checks import settings, template
+from tests.unit.clusters.azure.test_checks import settings
 
 Change = Callable[[dict[str, Any]], Any]
 SYSTEM, GPU = 0, 1
 
 
 @pytest.fixture
-def found(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., dict[str, str]]:
+def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, str]]:
     """Return what finds problems, by key, once `change` has been made to what az answers."""
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
 
@@ -27,7 +25,7 @@ def found(
         answers = recorded_az.answers()
         change(answers)
         recorded_az.install(tmp_path, answers)
-        section = {**own(template("azure", root)), **changes}
+        section = own("azure", **changes)
         wanted = settings("azure", section)
         listed = login(wanted, lambda account: problems(wanted, account))
         return {each.key.removeprefix("slipway:cluster."): each.text for each in listed}
@@ -154,7 +152,7 @@ def test_all_problems_are_reported_together(found: Any) -> None:
     assert found(change, gpu={"spot": {}}).keys() == {"admins", "gpu.maxNodes"}
 
 
-def test_a_preview_works_without_a_login(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_preview_works_without_a_login(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     monkeypatch.setattr("pulumi.runtime.is_dry_run", lambda: True)
-    assert administrators(settings("azure", {**own(template("azure", root)), "admins": {}})) == {}
+    assert administrators(settings("azure", own("azure", admins={}))) == {}

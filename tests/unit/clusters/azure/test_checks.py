@@ -83,14 +83,14 @@ def test_a_preview_warns_of_the_same_and_goes_on(
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_an_update_refuses_who_is_not_logged_in_to_the_subscription(
-    stack: str, root: Path, bare: Path, monkeypatch: pytest.MonkeyPatch
+    stack: str, bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", f"{bare}:/usr/bin:/bin")
     recorded_az.install(bare, {})
     shell_program(bare / "kubelogin", "")
     monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: False)
     with pytest.raises(pulumi.RunError, match=r"subscription: can.t be used .* run `az login`"):
-        before_update(settings(stack, own(template(stack, root))), stack)
+        before_update(settings(stack, own(stack)), stack)
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,8 @@ class Cli:
         before = {each: signal.signal(each, interrupt) for each in (signal.SIGINT, signal.SIGTERM)}
         try:
             command, env = self._command(arguments), {**os.environ, **variables}
-            code = subprocess.Popen(command, cwd=CHECKOUT, env=env).wait()
+            process = subprocess.Popen(command, cwd=CHECKOUT, env=env)
+            code = process.wait()
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)

@@ -32,7 +32,6 @@ Verdict = Literal["passed", "missed", "not judged", ""]
 _FORMATS = {"accuracy": ".4f", "loss": ".4f", "samples_seen": ",", "world_size": "d"}
 _FIGURES = ("accuracy", "loss", "samples", "ranks", "took", "attempts")
 _COLUMNS = ("job", "state", "gate", *_FIGURES, "ended (UTC)")
-_MOST_METRICS = 4  # columns for metrics that no gate limits
 _WIDTH = 10_000  # line width for YAML, so that no line is folded
 _IN_STORY = frozenset({"log", "previous_log", "events", "advice"})
 
@@ -218,7 +217,7 @@ def _print_table(results: Mapping[str, Outcome]) -> None:
     gated = [name for each in results.values() for name in each.gated]
     ended = [each.result for each in results.values() if each.result is not None]
     own = dict.fromkeys(name for result in ended for name in result.metrics or ())
-    names = dict.fromkeys([*gated, *[*own][:_MOST_METRICS]])
+    names = dict.fromkeys([*gated, *[*own][:4]])  # the table would become too wide with all
     shown = [name for name in names if name not in _FIGURES]
     numbers = {*_FIGURES, *shown}
     # On narrow terminals cells wrap; nothing is cut off.

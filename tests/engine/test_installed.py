@@ -121,6 +121,7 @@ def test_a_script_runs_in_its_users_own_environment(installed: Installed, folder
 def test_errors_name_the_installed_command(installed: Installed, folder: Path) -> None:
     missing = installed.run(folder, "up")
     assert missing.returncode == 1
+    assert "There is no stack 'dev'. Stacks: none." in missing.stderr
     assert "slipway init --stack dev" in missing.stderr
     installed.succeed(folder, "init")
     untrained = installed.run(folder, "results")

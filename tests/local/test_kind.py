@@ -205,6 +205,10 @@ def test_a_cluster_of_the_users_under_the_name_of_an_interrupted_creation_is_nev
     KindHandler().delete(state, row)
     assert "team is not the cluster that this stack created, so it is kept" in row.said
     assert list(containers(here)) == ["team-control-plane"]
+    owner.claim(directory, "slipway/team")
+    owner.new_token(directory)
+    assert KindHandler().create(inputs(adopt=True), Row())[1]["adopted"] is True
+    assert not directory.exists()
     assert not directory.exists()
 
 
@@ -232,7 +236,8 @@ def test_what_an_interrupted_creation_left_is_removed(here: Machine) -> None:
     assert "removing team, which an interrupted run left behind" in row.said
     assert containers(here)["team-control-plane"]["state"] == "running"
     here.run("docker", "stop", "team-control-plane")
-    KindHandler.remove(KindTool({"name": "team"}).directory)
+    assert KIND.own is not None
+    KIND.own.remove(KindTool({"name": "team"}).directory)  # as `make down` does
     assert containers(here) == {}
 
 

@@ -17,7 +17,7 @@ from clusters.minikube import cluster as minikube
 from clusters.minikube.tool import MinikubeHandler, MinikubeTool, create_flags
 from clusters.operator import CRD_PATH
 from core import toolchain
-from core.handler import Properties
+from core.handler import UNKNOWN, Properties
 from core.manifests import MADE_BY
 from core.validation import check
 from images.build.kind_node import MinikubeNode
@@ -110,6 +110,7 @@ def test_creating_a_cluster_prints_its_steps_and_deleting_leaves_nothing(here: M
     assert set(cluster) == {"server", "certificate-authority-data"}
     MinikubeHandler().delete({**inputs(), **outputs}, Row())
     assert profiles(here) == {}
+    assert MinikubeHandler().read({**inputs(), **outputs}, Row()) is None
     assert not MinikubeTool({"name": "team"}).directory.exists()
     assert (own.read_text(), own.stat().st_mtime) == ("# mine\n", 1)
 
@@ -221,6 +222,23 @@ def test_an_image_is_brought_into_every_node_and_known_by_its_digest(here: Machi
     target.tag(IMAGE, pinned)
     target.remove(IMAGE)
     assert [[*each] for each in profiles(here)["team"]["nodes"].values()] == [[pinned]] * 2
+
+
+def test_without_minikube_a_preview_warns_and_up_refuses_before_anything_is_made(
+    here: Machine,
+) -> None:
+    here.without("minikube")
+    (here.directory / "docker-is-down").touch()
+    given, row = inputs(driver="docker"), Row()
+    known = MinikubeHandler().preview(None, given, given, row)
+    assert known["kubeconfig"] is UNKNOWN
+    assert "`up` will fail without this: minikube: not among the tools in" in row.said[0]
+    assert "docker does not work" in row.said[1]
+    with pytest.raises(
+        RuntimeError, match=r"(?s)minikube: not among the tools.*docker does not work"
+    ):
+        made(given)
+    assert here.calls("minikube") == []
 
 
 def test_each_node_has_what_the_settings_give_it_less_what_kubernetes_asks_for() -> None:

@@ -111,6 +111,14 @@ def test_a_duration_is_shown_in_its_two_largest_units(seconds: float, words: str
     assert duration(seconds) == words
 
 
+def test_a_program_that_started_has_made_no_step() -> None:
+    progress = Progress(1)
+    progress.see(started(2))
+    assert not progress.has_stepped
+    progress.see(step(0, 1))
+    assert progress.has_stepped
+
+
 def test_news_is_shown_at_once_figures_every_15_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr("jobs.observe.wait.time.monotonic", lambda: now)

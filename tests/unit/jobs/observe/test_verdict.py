@@ -603,3 +603,8 @@ def test_lines_like_a_launchers_of_other_programs_mean_nothing() -> None:
     plain = two_ranks()
     plain.see_held((1, json.dumps({"event": "held", "terminated": {**_EXIT, "message": ""}})))
     assert (plain.held, plain.failures) == ({}, [])
+
+
+def test_an_init_container_that_succeeded_in_the_end_is_no_cause() -> None:
+    succeeded = pod(0, init=ended(0), state=waiting("ErrImagePull"))
+    assert seen("Created", pod(0, init=ended(2)), succeeded).failed_init is None

@@ -17,6 +17,7 @@ from jobs.model.parts import Drill
 from jobs.model.pytorchjob import QUEUE_LABEL
 from jobs.model.submission import Submission
 from jobs.observe.verdict import REMOVED
+from jobs.plan import TrainingCost
 from jobs.records.archive import Archive
 from jobs.result import RunResult
 from jobs.run import retry
@@ -174,9 +175,11 @@ def train(
 
     submission = replace(declared(**fields), succeeded=succeeded)
     logs = MagicMock(spec=Archive, directory=Path("/proc/nowhere"))
+    api, cost = cast("JobApi", cluster), TrainingCost(1, 2, 1.8, "USD")
     with patch("jobs.run.train.Wait") as wait:
         wait.return_value.to_the_end = to_the_end
-        result = Training(cast("JobApi", cluster), submission, {}, logs, Quiet()).to_the_end()
+        result = Training(api, submission, {}, logs, Quiet(), cost).to_the_end()
+        assert cost in wait.call_args.args, "for GPUs that idle"
     assert coming == []
     return result.as_map()
 

@@ -239,6 +239,14 @@ def test_a_rank_that_failed_is_held_with_its_environment(launched: Launched) -> 
     assert (end["exitCode"], json.loads(end["message"])) == (1, launched.message)
 
 
+def test_of_a_pods_processes_the_one_that_failed_is_held(launched: Launched) -> None:
+    launched.program("sleep", 'echo "$1 $RANK"')
+    launched.environment |= {"SLIPWAY_HOLD": "600", "RANK": "0"}
+    script = """message.write_text('{"rank": 1, "error": "x"}'); raise SystemExit(5)"""
+    event, held = launched.run(script, 5).out.splitlines()
+    assert (json.loads(event)["rank"], held) == (1, "600 1")
+
+
 @pytest.mark.parametrize(
     ("text", "code"), [("", 0), ("os.kill(os.getpid(), 9)", 137)], ids=["success", "killed"]
 )

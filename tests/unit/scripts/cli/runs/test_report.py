@@ -96,6 +96,8 @@ def test_figures_have_words_and_units_and_the_table_of_all_is_folded_below_the_c
     assert table.startswith("\n<details><summary>")
     rows = dict(re.findall("<tr><td>(.*?)</td><td>(.*?)</td></tr>", table))
     assert rows == {**shown, "exit code of rank 0": "0", "exit code of rank 1": "0"}
+    places = [text.index(each) for each in ("<strong>Succeeded", "<dl>", ">Training<", ">Result<")]
+    assert places == sorted(places)
 
 
 def test_long_times_and_yes_or_no_are_in_words_and_figures_with_a_limit_come_first() -> None:

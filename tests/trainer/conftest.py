@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -123,9 +124,15 @@ class Opened:
         limit: float = _LIMIT_SECONDS,
     ) -> str:
         """Run a command as the image's user, at most `limit` seconds; return what it printed."""
-        volumes = [f"--volume={path}:{inside}" for path, inside in (mounts or {}).items()]
-        options = ("--isolation=chroot", *volumes, self._container, "--")
-        return self.buildah("run", *options, *command, limit=limit)
+        # By way of a file: buildah may lose what a process printed just before it ended.
+        with TemporaryDirectory() as printed:
+            Path(printed).chmod(0o777)
+            places = {**(mounts or {}), Path(printed): "/printed"}
+            volumes = [f"--volume={path}:{inside}" for path, inside in places.items()]
+            options = ("--isolation=chroot", *volumes, self._container, "--")
+            to_file = ("sh", "-c", '"$@" > /printed/out || { cat /printed/out; false; }', "sh")
+            self.buildah("run", *options, *to_file, *command, limit=limit)
+            return Path(printed, "out").read_text()
 
     def train(
         self,

@@ -89,8 +89,8 @@ def added(
     return RunResult.from_map(values)
 
 
-def likeness(kept: Run, name: str) -> str:
-    """Return the latest output that resembles a metric's name, and the `metrics` entry for it."""
+def likeness(kept: Run, *names: str) -> str:
+    """Return the latest output like the first possible of these metrics, and the entry for it."""
     labels: dict[str, re.Match[str]] = {}
     log = _log(kept)
     for line in () if log is None else log.lines(4 * 2**20):
@@ -98,21 +98,22 @@ def likeness(kept: Run, name: str) -> str:
             continue
         drawn = printable(line.text.replace("\r", "\n"))[-4096:]
         labels |= {_plain(match[1]): match for match in _LABELLED.finditer(drawn)}
-    plain = _plain(name)
-    near = [each for each in labels if plain in each] or [
-        each for each in labels if any(word in plain for word in re.findall("[^_]{3,}", each))
-    ]
-    label = likeliest(plain, near or labels) or next(reversed(near), None)
-    if label is None:
-        return ""
-    return f"{labels[label][0]}: add `metrics: {{{name}: {pattern_of(labels[label])}}}`"
+    for name in names:
+        plain = _plain(name)
+        near = [each for each in labels if plain in each] or [
+            each for each in labels if any(word in plain for word in re.findall("[^_]{3,}", each))
+        ]
+        label = likeliest(plain, near or labels) or next(reversed(near), None)
+        if label is not None:
+            return f"{labels[label][0]}: add `metrics: {{{name}: {pattern_of(labels[label])}}}`"
+    return ""
 
 
 def unreported(kept: Run, result: RunResult) -> str:
     """Return the likeness of an accuracy or a loss, or "" if the run failed or reported metrics."""
     if not result.succeeded or {"metrics", *FIGURES} & result.as_map().keys():
         return ""
-    return likeness(kept, "accuracy") or likeness(kept, "loss")
+    return likeness(kept, "accuracy", "loss")
 
 
 def pattern_of(match: re.Match[str]) -> str:

@@ -108,9 +108,7 @@ class Training:
         result = retry.complete(wait.to_the_end(), before, retry.last_succeeded(live))
         result = added(result, kept, declared.metrics, self.context.warn)
         if printed := unreported(kept, result):
-            self.context.info(
-                f"reported no metrics, but printed {printed}; `up` then reads its log"
-            )
+            self.context.info(f"reported no metrics but printed {printed}; `up` then reads its log")
         if declared.drill is not None:
             runs = (self.logs.run(each["run_id"]) for each in before if "run_id" in each)
             is_elastic = declared.elastic is not None

@@ -215,8 +215,8 @@ def _print_table(results: Mapping[str, Outcome]) -> None:
     frame = box.SIMPLE_HEAD if out.is_terminal else None
     table = Table(box=frame, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
     gated = [name for each in results.values() for name in each.gated]
-    ended = [each.result for each in results.values() if each.result is not None]
-    own = dict.fromkeys(name for result in ended for name in result.metrics or ())
+    reported = [each.result.metrics or () for each in results.values() if each.result is not None]
+    own = dict.fromkeys(name for metrics in reported for name in metrics)
     names = dict.fromkeys([*gated, *[*own][:4]])  # the table would become too wide with all
     shown = [name for name in names if name not in _FIGURES]
     numbers = {*_FIGURES, *shown}

@@ -147,7 +147,7 @@ def _env(job: TrainingJob) -> Iterator[Contradiction]:
             text = "is missing; set both `secret` and `key`, or only `config`"
             for field in ("secret", "key"):
                 if getattr(value, field) is None:
-                    yield contradiction(("env", name, field), text)
+                    yield contradiction(("env", name, field), text, f"env.{name}.config")
         elif isinstance(value, SecretKey):
             if (value.secret, value.key) != (None, None):
                 yield _of(("env", name), "`config` can't be used with `secret` or `key`")

@@ -110,6 +110,7 @@ REFUSED: dict[str, list[tuple[Any, str, str]]] = {
     "a secret is one of the configuration or a key of one that is there": [
         (token(key="token"), "env.TOKEN.secret", "is missing"),
         (token(secret="hub", key="t", config="a"), "env.TOKEN", "can't be used with"),
+        (token(config="slipway:badKey!"), "env.TOKEN.config", "is not allowed"),
     ],
     "a value is in its range": [
         *(({"timeout": 0}, "timeout", ""), ({"cpu": "0m"}, "cpu", "")),

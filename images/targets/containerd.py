@@ -36,7 +36,7 @@ SUFFIX = ".unpacked"
 _REST = "image.tar"
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 _ANSWER_LIMIT = 20.0
-_IMPORT_LIMIT = 600.0
+_IMPORT_LIMIT = 1800.0
 
 
 @dataclass(frozen=True)

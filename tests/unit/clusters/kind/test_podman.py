@@ -3,6 +3,7 @@
 tests/local/test_real_kind.py shows with the real one that all of that goes with its last container.
 """
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,9 @@ import pytest
 from clusters.cli_clusters import podman
 from clusters.cli_clusters.engine import Engine
 from core.paths import state_dir
+from tests.unit.shell_program import shell_program
+
+BOOT = Path("/proc/sys/kernel/random/boot_id").read_text()
 
 
 class Machine:
@@ -91,3 +95,20 @@ def test_it_stays_while_another_stack_has_containers_or_it_was_there_before(
     machine.containers = ""
     podman.restore()
     assert (machine.directory / "modules").exists()
+
+
+@pytest.mark.parametrize(
+    ("alive", "then"),
+    [("", [BOOT]), (BOOT, [BOOT]), ("of another boot\n", [])],  # podman 4.3 leaves it empty
+)
+def test_a_reboot_clears_what_podman_keeps_only_until_then(
+    machine: Machine, alive: str, then: list[str]
+) -> None:
+    shell_program(machine.directory / "packages" / "usr" / "bin" / "podman", 'echo "$@"')
+    program, state = podman.directory() / "podman", podman.storage()
+    (state / "run").mkdir()
+    (state / "tmp").mkdir()
+    (state / "tmp" / "alive").write_text(alive)
+    assert subprocess.check_output([program, "ps", "a b"], text=True) == "ps a b\n"
+    assert [each.read_text() for each in state.glob("tmp/*")] == then
+    assert (state / "run").exists() == bool(then)

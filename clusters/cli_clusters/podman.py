@@ -14,6 +14,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from string import Template
+from typing import Any
 
 from clusters.cli_clusters.engine import PROGRAMS, Engine
 from core import files, toolchain
@@ -25,16 +26,17 @@ TOOL = "podman-files"
 """The toolchain's name for podman's unpacked packages."""
 TOOLS = (TOOL, "buildah", "runc", "iptables")
 """The tools that podman needs; buildah's package provides libraries and registry settings."""
+_INSTANCES = Path("/proc/sys/fs/inotify/max_user_instances")
 _PARAMETERS = {
-    "forwarding": (Path("/proc/sys/net/ipv4/ip_forward"), 1),
+    Path("/proc/sys/net/ipv4/ip_forward"): 1,
+    Path("/proc/sys/net/ipv6/conf/all/forwarding"): 1,  # missing if the kernel has no IPv6
     # Several nodes need that many; the kernel's default is 128.
     # https://kind.sigs.k8s.io/docs/user/known-issues/
-    "instances": (Path("/proc/sys/fs/inotify/max_user_instances"), 1024),
+    _INSTANCES: 1024,
 }
-"""The kernel parameters to restore, keyed by their names in the record, and their new values."""
+"""The kernel parameters to restore, and their new values."""
 _MODULES = Path("/lib/modules")
 """The directory that kind and minikube mount into the nodes, so it must exist."""
-_TABLES = ("nat", "filter")
 _TEMPLATES = Path(__file__).with_name("podman-files")
 """Templates for podman's configuration and for the script that starts it."""
 
@@ -57,8 +59,7 @@ def directory() -> Path:
         file, content = state / name, Template((_TEMPLATES / name).read_text()).substitute(places)
         if not file.exists() or file.read_text() != content:
             files.private_directory(file.parent)
-            file.write_text(content)
-            file.chmod(0o755)
+            files.write(file, content, mode=0o755)
     return state / "bin"
 
 
@@ -80,58 +81,64 @@ def choose(engines: Sequence[Engine], *, own: bool) -> Engine | None:
 
 def prepare() -> None:
     """Configure the machine for podman's nodes, after recording the machine's original state."""
-    files.private_directory(_note().parent)
     with files.locked(_note().with_suffix(".lock")):
-        if not _note().exists():
-            parameters = {name: file.read_text().strip() for name, (file, _) in _PARAMETERS.items()}
-            before = {**parameters, "modules": _MODULES.exists(), "rules": _rules()}
-            _note().write_text(json.dumps(before))
+        if _note().exists():
+            before = json.loads(_note().read_text())
+        else:
+            before = {str(file): file.read_text() for file in _PARAMETERS if file.exists()}
+            before |= {"modules": _MODULES.exists(), "deletions": _deletions(), "users": []}
+        before["users"] = sorted({*before["users"], str(storage())})
+        files.write(_note(), json.dumps(before), mode=0o600)
         _MODULES.mkdir(parents=True, exist_ok=True)
-        instances, enough = _PARAMETERS["instances"]
-        if int(instances.read_text()) < enough:
-            instances.write_text(str(enough))
+        if int(_INSTANCES.read_text()) < _PARAMETERS[_INSTANCES]:
+            _INSTANCES.write_text(str(_PARAMETERS[_INSTANCES]))
 
 
 def restore() -> None:
-    """Restore the machine's state from before `prepare`, unless any containers are left."""
-    if not (is_provided() and (_note().exists() or storage().exists())):
+    """Remove podman's files if no containers are left; the last user restores the machine."""
+    if not (is_provided() and storage().exists()):
         return
     with files.locked(_note().with_suffix(".lock")):
         podman = partial(run, str(directory() / "podman"), limit=60.0)
         if podman("ps", "--all", "--quiet").strip():
             return
-        podman("volume", "prune", "--force")
-        podman("network", "prune", "--force")
         podman("system", "reset", "--force")
         shutil.rmtree(storage())
-        if not _note().exists():  # already restored; only queries have run since then
-            return
-        before = json.loads(_note().read_text())
-        # Engines that the user has installed since need forwarding, and podman these rules.
-        others = [name for name in PROGRAMS if Engine(name).problem() is None]
-        for table, line in [] if "podman" in others else _rules():
-            if [table, line] not in before["rules"]:
-                kind, *words = shlex.split(line)
-                action = "--delete-chain" if kind == "-N" else "--delete"
-                run("iptables", "--table", table, action, *words)
-        for name, (parameter, new) in _PARAMETERS.items():
-            if int(parameter.read_text()) == new and not (others and name == "forwarding"):
-                parameter.write_text(before[name])
-        if not before["modules"]:
-            with suppress(OSError):  # another program has created files there since
-                _MODULES.rmdir()
-        _note().unlink()
+        if _note().exists():  # otherwise already restored; only queries have run since then
+            _restore_machine(json.loads(_note().read_text()))
 
 
-def _rules() -> list[list[str]]:
-    """Return the rules and chains that any podman created, as pairs of table and iptables line."""
-    if shutil.which("iptables") is None:
-        return []
-    lines = ((table, run("iptables", "--table", table, "--list-rules")) for table in _TABLES)
-    rules = [
-        [table, line] for table, text in lines for line in text.splitlines() if "NETAVARK" in line
-    ]
-    return sorted(rules, key=lambda rule: rule[1].startswith("-N"))  # a chain after its rules
+def _restore_machine(before: dict[str, Any]) -> None:
+    before["users"] = [each for each in before["users"] if Path(each).exists()]
+    if before["users"]:
+        files.write(_note(), json.dumps(before), mode=0o600)
+        return
+    # Engines that the user has installed since need forwarding, and podman these rules.
+    others = [name for name in PROGRAMS if Engine(name).problem() is None]
+    for command in [] if "podman" in others else _deletions():
+        if command not in before["deletions"]:
+            run(*command)
+    for file in [_INSTANCES] if others else _PARAMETERS:
+        if str(file) in before and int(file.read_text()) == _PARAMETERS[file]:
+            file.write_text(before[str(file)])
+    if not before["modules"]:
+        with suppress(OSError):  # another program has created files there since
+            _MODULES.rmdir()
+    _note().unlink()
+
+
+def _deletions() -> list[list[str]]:
+    """Return the commands that delete the firewall rules and chains that any podman created."""
+    commands = []
+    for program in filter(shutil.which, ("iptables", "ip6tables")):
+        for line in run(f"{program}-save").splitlines():
+            if line.startswith("*"):
+                table = line[1:]
+            elif "NETAVARK" in line:
+                first, *words = shlex.split(line)
+                action = ["--delete", *words] if first == "-A" else ["--delete-chain", first[1:]]
+                commands.append([program, "--table", table, *action])
+    return sorted(commands, key=lambda command: command[3])  # a chain after its rules
 
 
 def storage() -> Path:
@@ -140,4 +147,5 @@ def storage() -> Path:
 
 
 def _note() -> Path:
-    return state_dir() / "podman.json"
+    """Return this network namespace's record; a reboot deletes it, and undoes what it lists."""
+    return Path(f"/run/slipway-podman-{Path('/proc/self/ns/net').stat().st_ino}.json")

@@ -89,14 +89,10 @@ def write(layout: Layout) -> None:
 def problem(layout: Layout) -> str | None:
     """Return a message that names configuration files with unexpected content, or None."""
     try:
-        expected = rendered(layout)
+        expected = rendered(layout).items()
     except FileNotFoundError as error:
         return f"{error.filename} is missing"
-    stale = [
-        file.name
-        for file, text in expected.items()
-        if not file.exists() or file.read_text() != text
-    ]
+    stale = [file.name for file, text in expected if not file.exists() or file.read_text() != text]
     return f"out of date: {', '.join(stale)}" if stale else None
 
 
@@ -126,15 +122,13 @@ def supervisord(layout: Layout, programs: Iterable[Component]) -> str:
 def _section(layout: Layout, component: Component) -> str:
     # An image's import must not keep a small machine's API from answering.
     first = ("nice", "-n", "-10") if component.name in {"etcd", "kube-apiserver"} else ()
-    # The program is killed if its supervisor dies; otherwise nothing would stop it.
-    command = (host.path("setpriv"), "--pdeathsig", "KILL", "--", *first, *component.command)
-    # supervisord restarts the program if its fingerprint changes.
-    environment = {"PATH": search_path(), "SLIPWAY_FINGERPRINT": fingerprint(component)}
     values = {
         "logs": layout.logs,
         "name": component.name,
-        "command": shlex.join(command),
-        "environment": ",".join(f'{name}="{value}"' for name, value in environment.items()),
+        "setpriv": shlex.quote(host.path("setpriv")),
+        "command": shlex.join((*first, *component.command)),
+        "path": search_path(),
+        "fingerprint": fingerprint(component),
         "autostart": str(not component.calls_api).lower(),
     }
     # supervisord expands %(name)s.

@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from kubernetes import client
 
 from clusters.embedded import components, images, network, pki, supervisor
 from clusters.embedded.layout import API_LIMIT, DNS_DOMAIN, DNS_SERVICE, Layout
 from core import kube
-from core.manifests import Manifest, unready
+from core.manifests import unready
 from core.problem import Problem, raised
 from core.process import CommandFailed, run
 from core.rollout import is_of_current_template
@@ -16,6 +17,7 @@ from core.toolchain import ToolMissing
 
 _SECOND_LOOK_SECONDS = 2
 _SCHEMA = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+_OUTDATED = "its Deployment has not created a pod from its current template yet"
 _DNS_NAME = f"kubernetes.default.svc.{DNS_DOMAIN}"
 
 
@@ -87,16 +89,11 @@ def dns_problem(api: client.ApiClient, layout: Layout) -> str | None:
     """Return why the cluster's DNS can't resolve names, or is being updated; None if neither."""
     # A pod of the previous template responds until its Deployment's controller stops it.
     request = kube.Request("GET", "/apis/apps/v1/namespaces/kube-system/deployments/coredns")
-    if reason := attempt(lambda: _outdated(kube.ask(api, request, limit=API_LIMIT))):
+    coredns = partial(kube.ask, api, request, limit=API_LIMIT)
+    if reason := attempt(lambda: None if is_of_current_template(coredns()) else _OUTDATED):
         return reason
     reason = raised(lambda: lookup(layout, _DNS_NAME), CommandFailed)
     return None if reason is None else f"{DNS_SERVICE} does not resolve {_DNS_NAME}: {reason}"
-
-
-def _outdated(coredns: Manifest) -> str | None:
-    if is_of_current_template(coredns):
-        return None
-    return "its Deployment has not created a pod from its current template yet"
 
 
 def _problems(layout: Layout) -> Iterator[Problem]:

@@ -16,14 +16,7 @@ from pathlib import Path
 from kubernetes import client
 
 from clusters.embedded import components, health, host, images, isolation, network, pki, supervisor
-from clusters.embedded.layout import (
-    API_LIMIT,
-    DNS_DOMAIN,
-    DNS_SERVICE,
-    PROVISIONER,
-    RUNTIME_ROOT,
-    Layout,
-)
+from clusters.embedded.layout import API_LIMIT, DNS_DOMAIN, DNS_SERVICE, PROVISIONER, Layout
 from core import files, kube, manifests, toolchain
 from core.manifests import Manifest
 from core.problem import raised
@@ -142,7 +135,7 @@ def halt(layout: Layout) -> None:
     if layout.runtime.exists():
         shutil.rmtree(layout.runtime)
     with suppress(OSError):  # it contains other clusters' directories
-        RUNTIME_ROOT.rmdir()
+        layout.runtime.parent.rmdir()
 
 
 def kill(layout: Layout) -> None:

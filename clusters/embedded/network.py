@@ -7,6 +7,7 @@ opens the namespace's connections, as an ordinary program on the host.
 import hashlib
 import json
 import os
+from collections import defaultdict
 from functools import partial
 from ipaddress import IPv4Interface, IPv4Network
 from pathlib import Path
@@ -40,9 +41,14 @@ def firewall(layout: Layout) -> str:
 def _closed() -> list[IPv4Network]:
     """Return the networks that jobs must not reach: `SPECIAL`, and this machine's public ones."""
     routes = json.loads(_ip("-4", "-json", "route", "show", "table", "all"))
-    own = {IPv4Network(each["dst"]) for each in routes if each["dst"] != "default"}
-    # A VPN for all traffic has one route for each half of the internet; these stay reachable.
-    kept = (each for each in own if each.prefixlen > 1 and not any(map(each.subnet_of, SPECIAL)))
+    own: dict[object, set[IPv4Network]] = defaultdict(set)
+    for each in routes:
+        if each["dst"] not in {"default", "0.0.0.0/1", "128.0.0.0/1"}:
+            own[each.get("dev"), each.get("protocol")].add(IPv4Network(each["dst"]))
+    # A VPN for all traffic has routes for both halves of the internet, or for most of a half in
+    # parts; these stay reachable.
+    parts = (group for group in own.values() if sum(each.num_addresses for each in group) < 2**30)
+    kept = {each for group in parts for each in group if not any(map(each.subnet_of, SPECIAL))}
     return [*SPECIAL, *sorted(kept)]
 
 

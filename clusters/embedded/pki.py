@@ -168,11 +168,9 @@ def _general_name(host: str) -> x509.GeneralName:
 
 
 def _hosts(certificate: x509.Certificate) -> set[str]:
-    try:
-        extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
-    except x509.ExtensionNotFound:
-        return set()
-    return {str(name.value) for name in extension.value}
+    values = (extension.value for extension in certificate.extensions)
+    names = (each for each in values if isinstance(each, x509.SubjectAlternativeName))
+    return {str(name.value) for each in names for name in each}
 
 
 def _load(layout: Layout, name: str) -> x509.Certificate | None:

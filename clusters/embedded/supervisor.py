@@ -76,12 +76,10 @@ def reload(layout: Layout) -> None:
 
 def run(layout: Layout, components: Iterable[Component]) -> None:
     """Start the components that are not running."""
-    now = states(layout)
-    for component in components:
-        if now[component.name] in {"RUNNING", "STARTING", "BACKOFF"}:
-            continue
+    now, up = states(layout), {"RUNNING", "STARTING", "BACKOFF"}
+    for name in [each.name for each in components if now[each.name] not in up]:
         try:
-            _ask(layout, "startProcess", component.name, False)
+            _ask(layout, "startProcess", name, False)
         except xmlrpc.client.Fault as fault:
             # The component had just exited, and supervisord has already restarted it.
             if fault.faultCode != 60:  # ALREADY_STARTED of supervisor.xmlrpc.Faults

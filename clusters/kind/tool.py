@@ -80,6 +80,8 @@ class KindTool(Tool):
 
     def start(self, context: Context) -> None:
         if names := list(self._not_running()):
+            if self._engine.is_ours:
+                podman.prepare()
             context.status(f"starting {', '.join(names)}")
             self._engine.run("start", *names, limit=120.0)
 

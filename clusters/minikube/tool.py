@@ -93,6 +93,8 @@ class MinikubeTool(Tool):
 
     def start(self, context: Context) -> None:
         if self.stopped():
+            if Path(self.directory, _OWN_PODMAN).exists():
+                podman.prepare()
             flags = [*_start_flags(self.inputs), *(_OFFLINE if MinikubeNode.is_provided() else ())]
             self.run("start", *flags, limit=_CREATE_SECONDS, context=context)
 

@@ -36,8 +36,9 @@ SMALL = {
 }
 """A job that two ranks train in seconds."""
 _MODULES = Path("/lib/modules")
-_FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
-_TABLES = ("nat", "filter")
+_NET = Path("/proc/sys/net")
+_FORWARDING = [_NET / "ipv4" / "ip_forward", _NET / "ipv6" / "conf" / "all" / "forwarding"]
+_TABLES = [f"{ip} --table {each}" for ip in ("iptables", "ip6tables") for each in ("nat", "filter")]
 
 
 @dataclass
@@ -144,11 +145,12 @@ class RealCluster:
 
     def traces(self) -> dict[str, Any]:
         """Return what the nodes change in their network and on the machine."""
-        rules = [self._inside(f"iptables --table {each} --list-rules") for each in _TABLES]
+        rules = [self._inside(f"{each} --list-rules") for each in _TABLES]
+        forwarding = [each for each in _FORWARDING if each.exists()]  # IPv6 may be missing
         mounts = Path("/proc/self/mountinfo").read_text().splitlines()
         return {
-            "forwarding in the network": self._inside(f"cat {_FORWARDING}"),
-            "forwarding of the machine": _FORWARDING.read_text(),
+            "forwarding in the network": self._inside(shlex.join(["cat", *map(str, forwarding)])),
+            "forwarding of the machine": [each.read_text() for each in forwarding],
             "firewall rules": rules,
             "network devices": sorted(self._inside("ls /proc/sys/net/ipv4/conf").split()),
             "modules": _MODULES.exists(),

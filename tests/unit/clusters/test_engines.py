@@ -48,13 +48,18 @@ def test_kind_uses_the_engine_that_is_chosen_or_works_and_else_our_podman(
 def test_kind_keeps_to_the_engine_that_its_nodes_were_made_with(
     working: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(podman, "prepare", lambda: None)
+    prepared: list[str] = []
+    monkeypatch.setattr(podman, "prepare", lambda: prepared.append("ours"))
     monkeypatch.setattr(kind.KindTool, "run", lambda *_, **__: "")
+    monkeypatch.setattr(kind.KindTool, "_not_running", lambda _: ["team-control-plane"])
+    monkeypatch.setattr(Engine, "run", lambda *_, **__: "")
     tool = kind.KindTool({"name": "team", "config": {"nodes": [{}]}})
     owner.claim(tool.directory, "slipway/team")
     for works in ("docker", "podman"):
         tool.create("token", Silence())  # first in ours, then in docker
         made = tool._engine
+        tool.start(Silence())  # after a reboot, this machine must be prepared anew
+        assert len(prepared) == 2
         working[:] = [works]
         assert tool._engine == made
         assert made.is_ours == (works == "docker")

@@ -1,6 +1,9 @@
 """A cluster's names and network: they fit, let jobs' pods out, and are taken away."""
 
+import json
 import os
+import shlex
+from ipaddress import IPv4Network
 from pathlib import Path
 
 import pytest
@@ -43,6 +46,26 @@ def test_names_are_asked_of_the_cluster_also_where_the_node_has_lost_its_resolv_
     layout.config.mkdir(parents=True)
     (layout.config / "resolv.conf").write_text(isolation.RESOLVER)
     assert health.lookup(layout, "a.b") == f"-s dns hosts a.b\n{isolation.RESOLVER}"
+
+
+NOT_10 = map(str, IPv4Network("0.0.0.0/0").address_exclude(IPv4Network("10.0.0.0/8")))
+
+
+@pytest.mark.parametrize(
+    ("routes", "closed"),
+    [
+        ({"8.8.4.0/24": "kernel", "9.9.9.0/24": None}, ["8.8.4.0/24", "9.9.9.0/24"]),
+        ({"0.0.0.0/1": None, "128.0.0.0/1": None, "9.9.9.0/24": None}, ["9.9.9.0/24"]),
+        # WireGuard's for all but a private network, and the network of its own address.
+        ({**dict.fromkeys(NOT_10), "8.8.4.0/24": "kernel"}, ["8.8.4.0/24"]),
+    ],
+)
+def test_this_machines_networks_are_closed_but_not_what_a_vpn_leads_to(
+    routes: dict[str, str | None], closed: list[str], tools: Path
+) -> None:
+    listed = [{"dst": to, "dev": "wg0", "protocol": by} for to, by in routes.items()]
+    shell_program(tools / "ip", f"echo {shlex.quote(json.dumps([{'dst': 'default'}, *listed]))}")
+    assert network._closed() == [*network.SPECIAL, *map(IPv4Network, closed)]
 
 
 DIRECTORIES = st.text("abcdefghijklmnopqrstuvwxyz/-0123456789", min_size=1, max_size=200).map(

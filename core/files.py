@@ -49,6 +49,10 @@ def unwritable(error: OSError) -> str | None:
 
 def write(path: Path, text: str, *, mode: int) -> None:
     """Replace a file atomically: readers see the old or the new content, even after a crash."""
+    if path.exists() and not path.is_file():  # a device or pipe, such as /dev/stdout
+        path.write_text(text)
+        return
+    path = path.resolve()  # keep a symbolic link
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "w") as stream:

@@ -13,6 +13,7 @@ import os
 import re
 import shlex
 import signal
+import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
@@ -23,10 +24,12 @@ from pathlib import Path
 from typing import Any
 
 import click
+import yaml
 from rich.console import Console
 from rich.table import Table
 
 from core.paths import CHECKOUT
+from scripts.cli.config import AsPulumi
 from scripts.scratch import Scratch
 
 FAILED, TIMED_OUT, JOB_FAILED, _BY_SIGNAL = 1, 124, 125, 128  # exit statuses
@@ -126,20 +129,20 @@ def run_steps(
     checks = scratch.directory / "checks.xml"
     if not commands:
         up, smoke, down = (Command.of_make(name, stack) for name in _LIMITS)
-        commands = (up, replace(smoke, line=f"{smoke.line} JUNIT={checks}"), down)
+        commands = (up, replace(smoke, line=f"{smoke.line} JUNIT={shlex.quote(str(checks))}"), down)
     *before, down = commands
     until = time.monotonic() + timeout
     try:
         for command in before:
             step = _run_step(scratch, command, until - time.monotonic())
-            if command.trains and step.status != TIMED_OUT:
+            if command.trains:
                 step, jobs = _with_jobs(scratch, stack, step)
             steps.append(judge(step))
             if steps[-1].status:
                 break
-    except KeyboardInterrupt as interruption:
-        number = signal.Signals[str(interruption)]
-        steps.append(Step("stopped", number.name, 0.0, _BY_SIGNAL + number))
+    except SystemExit as stopped:  # by `_stop`
+        status = int(str(stopped))
+        steps.append(Step("stopped", signal.Signals(status - _BY_SIGNAL).name, 0.0, status))
     finally:
         # A second Ctrl-C must not leave a cluster behind.
         handlers = {number: signal.signal(number, signal.SIG_IGN) for number in _SIGNALS}
@@ -174,6 +177,17 @@ def _with_jobs(scratch: Scratch, stack: str, step: Step) -> tuple[Step, dict[str
     return step, jobs
 
 
+def name_cluster(scratch: Scratch, stack: str) -> None:
+    """Name the copy's cluster uniquely if other copies' clusters on this machine would clash."""
+    file = scratch.checkout / "stacks" / f"{stack}.yaml"
+    with suppress(LookupError, TypeError, AttributeError, yaml.YAMLError):  # `up` says what's wrong
+        document = yaml.load(file.read_text(), AsPulumi)  # noqa: S506 - a SafeLoader
+        cluster = document["config"]["slipway:cluster"]
+        if cluster["kind"] in {"kind", "minikube"} and not cluster.keys() & {"name", "adopt"}:
+            cluster["name"] = scratch.directory.name.replace("_", "0")
+            file.write_text(yaml.safe_dump(document))
+
+
 def input_file(text: str) -> Path:
     """Return the path given to an option, resolved against the caller's directory."""
     return Path(os.environ.get("CI_SMOKE_CALLED_FROM", "."), text)
@@ -198,7 +212,7 @@ def duration(text: str) -> float:
 def _stop(number: int, _frame: object) -> None:
     for each in _SIGNALS:  # another signal must not stop `down`
         signal.signal(each, signal.SIG_IGN)
-    raise KeyboardInterrupt(signal.Signals(number).name)
+    raise SystemExit(_BY_SIGNAL + number)
 
 
 def run_in_copy(run: Callable[[Scratch], Summary]) -> int:
@@ -207,8 +221,8 @@ def run_in_copy(run: Callable[[Scratch], Summary]) -> int:
         signal.signal(number, _stop)
     try:
         scratch = Scratch.copy_of(CHECKOUT)
-    except KeyboardInterrupt as interruption:
-        return _BY_SIGNAL + signal.Signals[str(interruption)]
+    except (OSError, subprocess.CalledProcessError) as error:
+        sys.exit(f"{CHECKOUT} can't be copied to TMPDIR, by default /var/tmp: {error}")
     summary = run(scratch)
     Console().print(summary.table())
     if summary.steps[-1].status:
@@ -227,6 +241,7 @@ def main(stack: str, timeout: float | None, document: Path | None, junit: Path |
     """Run the command and exit with its status."""
 
     def run(scratch: Scratch) -> Summary:
+        name_cluster(scratch, stack)
         summary = run_steps(scratch, stack, math.inf if timeout is None else timeout)
         if document is not None:
             document.write_text(json.dumps(summary.document))

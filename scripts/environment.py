@@ -71,8 +71,7 @@ def prepare() -> None:
     if file.exists():
         file.chmod(0o600)
         return
-    stacks = sorted((backend() / ".pulumi" / "stacks").rglob("*.json"))
-    if stacks:
+    if stacks := sorted((backend() / ".pulumi" / "stacks").rglob("*.json")):
         names = ", ".join(stack.stem for stack in stacks)
         raise CommandError(
             f"{file} is missing, but the secrets of these stacks are encrypted with it: {names}. "
@@ -103,6 +102,7 @@ def exports(inherited: Mapping[str, str]) -> dict[str, str]:
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         # Files are UTF-8, whatever the locale.
         "PYTHONUTF8": "1",
+        "XDG_CACHE_HOME": str(cache_dir().parent),  # absolute, for scripts/plugins
         # Traffic to clusters bypasses any proxy.
         "no_proxy": direct,
         "NO_PROXY": direct,

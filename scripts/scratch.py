@@ -52,7 +52,8 @@ class Scratch:
     def copy_of(cls, source: Path) -> Self:
         """Copy the files in `source` that git does not ignore, and commit them in the copy."""
         # Keep the path short: Unix socket paths below it are limited to 107 characters.
-        scratch = cls(Path(tempfile.mkdtemp(prefix="slw-")))
+        parent = os.environ.get("TMPDIR") or "/var/tmp"  # noqa: S108 - on a disk, as /tmp may not be
+        scratch = cls(Path(tempfile.mkdtemp(prefix="slw-", dir=parent)))
         listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         # With this commit, `git status` shows later changes.
         script = """
@@ -62,8 +63,8 @@ class Scratch:
         """
         try:
             scratch.state_home.mkdir()
-            listed = subprocess.run(listing, cwd=source, check=True, capture_output=True, text=True)
-            for name in set(listed.stdout.split("\0")) - {""}:
+            listed = subprocess.check_output(listing, cwd=source, text=True)
+            for name in set(listed.split("\0")) - {""}:
                 file, target = source / name, scratch.checkout / name
                 # git also lists tracked files that the user has deleted.
                 if file.is_symlink() or file.is_file():

@@ -10,12 +10,12 @@ import json
 import zipfile
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from kubernetes.client.exceptions import ApiException
-
+from core import kube
 from core.context import Context
 from core.kube import Request
 from core.manifests import owned, rendered, troubles
@@ -196,13 +196,9 @@ class Ledger(JobApi):
             own = {"name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]}
             kind = {"apiVersion": "v1", "kind": "ConfigMap", "blockOwnerDeletion": True}
             manifest["metadata"]["ownerReferences"] = [{**kind, **own}]
-        try:
-            existing: Object = self._ask(Request("POST", self._of(manifest["kind"]), body=manifest))
-        except ApiException as error:
-            if error.status != 409:
-                raise
-            existing = self._one(manifest["kind"], manifest["metadata"]["name"]) or manifest
-        return existing
+        creation = Request("POST", self._of(manifest["kind"]), body=manifest)
+        created: Object | None = self._ask(creation, partial(kube.ask, settled=409))
+        return created or self._one(manifest["kind"], manifest["metadata"]["name"]) or manifest
 
     def _one(self, kind: str, name: str) -> Object | None:
         return self._unless_gone(Request("GET", self._of(kind, name)))

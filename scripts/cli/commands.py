@@ -74,16 +74,15 @@ def prepared(stack: str) -> Cli:
 
 def _update(cli: Cli, *options: str, **variables: str) -> int:
     code = cli.run(*_UPDATE, *options, **variables)
-    if code == INTERRUPTED:
-        echo(
-            "Interrupted. The stack keeps its outputs. Runs that have started continue, unless "
-            "their `onCancel` is delete; the next `make up` waits for them, and `make up WAIT=0` "
-            "returns once they are running. `make results` lists them."
-        )
-    else:
+    if code != INTERRUPTED:
         from scripts.cli.runs import results  # noqa: PLC0415 - a preview does not need it
 
         return results.summarize(cli.stack, code)
+    echo(
+        "Interrupted. The stack keeps its outputs. Runs that have started continue, unless "
+        "their `onCancel` is delete; the next `make up` waits for them, and `make up WAIT=0` "
+        "returns once they are running. `make results` lists them."
+    )
     return code
 
 

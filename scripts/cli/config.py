@@ -26,7 +26,7 @@ _TOP = {"config", "encryptedkey", "encryptionsalt", "environment", "secretsprovi
 """The top-level keys allowed in a stack's file; Pulumi drops others when it writes the file."""
 
 
-class _AsPulumi(yaml.SafeLoader):
+class AsPulumi(yaml.SafeLoader):
     """A YAML loader that reads `on` as a string, as Pulumi does."""
 
     yaml_implicit_resolvers = yaml.SafeLoader.yaml_implicit_resolvers | {"o": [], "O": []}
@@ -149,7 +149,7 @@ def settings_of(stack: str) -> Mapping[str, Any]:
     file = own(stack) if own(stack).exists() else template(stack)
     try:
         with file.open("rb") as stream:  # so that an error names the file
-            document = yaml.load(stream, _AsPulumi)  # noqa: S506 - a SafeLoader
+            document = yaml.load(stream, AsPulumi)  # noqa: S506 - a SafeLoader
     except yaml.YAMLError as error:
         raise _unreadable(file, " ".join(str(error).split())) from error
     if not isinstance(document, dict | None):

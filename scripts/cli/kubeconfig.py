@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 from core import files, process, toolchain
-from core.paths import of_project
+from core.paths import project_name
 from scripts.cli.state import read_state
 from scripts.cli.terminal import CommandError
 
@@ -19,8 +19,9 @@ def merge(stack: str) -> int:
     kubeconfig = read_state(stack, secrets=True).kubeconfig
     if kubeconfig is None:
         raise CommandError(f"Stack {stack} has no cluster yet; `make up STACK={stack}` creates it.")
-    called = of_project(stack)
-    name, file = f"slipway-{stack}" if called == stack else called, own()
+    name, file = f"{project_name()}-{stack}", own()
+    if file.exists() and not file.is_file():
+        raise CommandError(f"{file} is not a file; set KUBECONFIG to the file to add {name} to.")
     with tempfile.TemporaryDirectory(prefix="slipway-kubeconfig-") as directory:
         added = Path(directory, "config")
         files.write(added, named(kubeconfig, name), mode=0o600)
@@ -37,9 +38,8 @@ def merge(stack: str) -> int:
         # Without a current context, kubectl tries localhost:8080, where nothing is listening.
         current, document = name, yaml.safe_load(merged)
         merged = yaml.safe_dump({**document, "current-context": name}, sort_keys=False)
-    place = file.resolve()  # keep a symbolic link
-    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    files.write(place, merged, mode=0o600)
+    file.resolve().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    files.write(file, merged, mode=0o600)
     print(explanation(name, file, current))
     return 0
 
@@ -68,8 +68,7 @@ def kubectl(kubeconfig: str) -> Iterator[Sequence[str]]:
         file = Path(directory, "config")
         files.write(file, kubeconfig, mode=0o600)
         # By default, the cache would be in the user's ~/.kube.
-        places = (f"--kubeconfig={file}", f"--cache-dir={directory}")
-        yield (str(toolchain.path("kubectl")), *places)
+        yield (str(toolchain.path("kubectl")), f"--kubeconfig={file}", f"--cache-dir={directory}")
 
 
 def explanation(name: str, file: Path, current: str) -> str:

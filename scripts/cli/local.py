@@ -47,8 +47,7 @@ def run_job(stack: str, job: str, python: str = "") -> int:
     """Run one of a stack's jobs on this machine; return 0 if it succeeded and met its limits."""
     section = settings_of(stack).get(_KEY)
     jobs = section if isinstance(section, dict) else {}
-    if job not in jobs:
-        require_job(stack, job, jobs)
+    require_job(stack, job, jobs)
     return _run(job, jobs, python)
 
 
@@ -123,8 +122,7 @@ def _python(name: str) -> str:
     # `make env` puts Slipway's own Python first.
     own = [each for each in os.get_exec_path() if each != str(environment_dir() / "bin")]
     os.environ["PATH"] = os.pathsep.join(own)
-    program = shutil.which(name or "python3")
-    if program is None:
+    if (program := shutil.which(name or "python3")) is None:
         raise CommandError(f"There is no {name or 'python3'} on PATH; choose one with --python.")
     path, *version = answer(program, "-c", _ABOUT).splitlines()
     if tuple(map(int, version)) < (3, 10):

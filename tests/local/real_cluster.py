@@ -76,7 +76,7 @@ class RealCluster:
     @property
     def name(self) -> str:
         """The cluster's name, as no other on this machine."""
-        return self.scratch.directory.name.lower().replace("_", "-")
+        return self.scratch.directory.name.replace("_", "0")
 
     def inside(self, command: str) -> str:
         """Return the command that runs `command` in the network with no way out."""

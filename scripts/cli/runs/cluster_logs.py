@@ -17,7 +17,7 @@ from jobs.model import pytorchjob
 from jobs.model.pytorchjob import Topology, run_of
 from jobs.observe.replica import containers, starts_in
 from jobs.records import archive
-from jobs.records.archive import Archive, Run
+from jobs.records.archive import Run
 from jobs.records.recording import Recording
 from scripts.cli.config import require_job
 from scripts.cli.runs.logs import Printer, Target, kept_topology, names_of, print_runs
@@ -31,18 +31,11 @@ _POLL_SECONDS = 1.0
 
 
 def show(target: Target, api: JobApi, printer: Printer, stack: str, *, follow: bool) -> None:
-    """Print a job's logs from its cluster; with `follow`, until the job is no longer running."""
-    try:
-        _show(target, api, printer, archive.of_job(stack, target.name), follow=follow)
-    except REQUEST_ERRORS as error:
-        raise CommandError(
-            f"The API server of {stack} did not return the logs: {api_message(error)}"
-        ) from error
+    """Print a job's logs from the archive and its pods; with `follow`, until its run has ended.
 
-
-def _show(target: Target, api: JobApi, printer: Printer, kept: Archive, *, follow: bool) -> None:
-    """Print the logs from the archive and from pods; with `follow`, poll for new lines."""
-    mine = kept.run(target.run_id or "run")
+    Raises `CommandError` if not all lines could be kept, or one of the `REQUEST_ERRORS`.
+    """
+    mine = archive.of_job(stack, target.name).run(target.run_id or "run")
     runs, cursors = target.runs, dict[str, Cursor]()
     newest: str | None = None
     ended_at: float | None = None
@@ -67,7 +60,8 @@ def _show(target: Target, api: JobApi, printer: Printer, kept: Archive, *, follo
         # Private to the user, and on disk, since a log may not fit in memory.
         with TemporaryDirectory(prefix="slipway-logs-") as spool:
             fetched = Run(Path(spool) / mine.id)
-            with Recording(fetched, target.topology, printer.note, start=behind) as recording:
+            trouble = list[str]()
+            with Recording(fetched, target.topology, trouble.append, start=behind) as recording:
                 follower = Follower(api, recording, starts_in)
                 if not follower.finish(current, _FETCH_SECONDS):
                     why = f": {follower.last_error}" if follower.last_error else ""
@@ -77,6 +71,8 @@ def _show(target: Target, api: JobApi, printer: Printer, kept: Archive, *, follo
             # If `up` is waiting on this machine, it archives a deleted pod's last lines.
             rest = [mine] if is_last and newest is not None else []
             print_runs(printer, [*runs, *rest, fetched], cursors, until)
+            if trouble:
+                raise CommandError(f"Lines are missing; set TMPDIR to a larger disk: {trouble[0]}")
             stamps = [log.cursor().stamp or "" for log in fetched.logs()]
             newest, runs = max([newest or "", *stamps]), ()
         if is_last:

@@ -17,7 +17,8 @@ from scripts.cli.runs import results
 from scripts.cli.state import JobState, StackState, read_state
 from scripts.cli.terminal import CommandError, echo
 
-_ANSWER_SECONDS = 5.0
+_ANSWER_SECONDS = 5.0  # other commands do without an answer
+_WAIT_SECONDS = 120.0
 
 
 @dataclass
@@ -40,7 +41,7 @@ def wait(stack: str, job: str) -> int:
     require_job(stack, job, state.jobs)
     job_state = state.jobs[job]
     if job_state.result is None or job_state.result.state == RUNNING:
-        ledger = _ledger(state, job_state)
+        ledger = _ledger(state, job_state, _WAIT_SECONDS)
         try:
             if ledger is None or ledger.read_values() is None:
                 raise CommandError(
@@ -64,14 +65,14 @@ def caught_up(stack: str, state: StackState, jobs: Iterable[JobState]) -> StackS
     jobs_by_name = dict(state.jobs)
     for job in jobs:
         with suppress(*REQUEST_ERRORS, ConfigException):
-            ledger = _ledger(state, job)
+            ledger = _ledger(state, job, _ANSWER_SECONDS)
             result = ledger.catch_up(archive.of_job(stack, job.name)) if ledger else None
             if result is not None and job.result is not None and job.result.state == RUNNING:
                 jobs_by_name[job.name] = replace(job, result=result)
     return replace(state, jobs=jobs_by_name)
 
 
-def _ledger(state: StackState, job: JobState) -> Ledger | None:
+def _ledger(state: StackState, job: JobState, seconds: float) -> Ledger | None:
     if state.kubeconfig is None:
         return None
-    return Ledger.connect(state.kubeconfig, job.namespace, job.name).retrying(_ANSWER_SECONDS)
+    return Ledger.connect(state.kubeconfig, job.namespace, job.name).retrying(seconds)

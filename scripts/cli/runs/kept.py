@@ -1,7 +1,7 @@
 """The files that a stack keeps for its jobs: which jobs have some, and a pod that can read them.
 
 The pod is short-lived. It has the job's volumes, environment and service account, but no GPU, and
-exits after an hour.
+exits after a day.
 """
 
 import secrets
@@ -109,7 +109,7 @@ def running_pod(api: ApiClient, pod: Mapping[str, Any]) -> Iterator[None]:
         raise FetchError(f"the reader pod did not start: {error}") from error
     finally:
         deletion = Request("DELETE", own.path, {"gracePeriodSeconds": "0"})
-        with suppress(*REQUEST_ERRORS):  # the pod exits after an hour
+        with suppress(*REQUEST_ERRORS):  # the pod exits by itself
             kube.ask(api, deletion, limit=_ANSWER_SECONDS)
 
 
@@ -134,12 +134,7 @@ def run_in_pod(
     with kubectl(kubeconfig) as program:
         line = [*program, "exec", "--namespace", namespace, name, "--", *command]
         finished = subprocess.run(
-            line,
-            stdin=subprocess.DEVNULL,
-            stdout=to,
-            stderr=subprocess.PIPE,
-            timeout=7200,
-            check=False,
+            line, stdin=subprocess.DEVNULL, stdout=to, stderr=subprocess.PIPE, check=False
         )
     if finished.returncode != 0:
         lines = finished.stderr.decode(errors="replace").strip().splitlines()

@@ -53,6 +53,7 @@ def show(stack: str, job: str, rank: int | None, follow: str) -> int:
             with ThreadPoolExecutor() as pool:
                 state = pool.submit(read_state, stack, secrets=True)
                 # Importing the Kubernetes client takes a second, and so does the CLI, concurrently.
+                from core.kube import REQUEST_ERRORS, api_message  # noqa: PLC0415
                 from scripts.cli.runs import cluster_logs  # noqa: PLC0415
 
             target = cluster_logs.find(stack, state.result(), job, rank, jobs_of(stack))
@@ -60,7 +61,11 @@ def show(stack: str, job: str, rank: int | None, follow: str) -> int:
         if target.api is None:
             print_runs(printer, target.runs, {})
         else:
-            cluster_logs.show(target, target.api, printer, stack, follow=follow == "1")
+            try:
+                cluster_logs.show(target, target.api, printer, stack, follow=follow == "1")
+            except REQUEST_ERRORS as error:
+                why = f"The API server of {stack} did not return the logs: {api_message(error)}"
+                raise CommandError(why) from error
         if printer.run is None:
             results = f"make results JOB={job} STACK={stack}"
             printer.note(as_typed(f"there is no output; `{results}` shows the job's result"))

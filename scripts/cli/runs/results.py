@@ -76,7 +76,7 @@ def outcomes(
     changing the stack. `left` returns a note if this machine stopped waiting for a run, or else "".
     """
     declared = {job.name: job for job in jobs}
-    reasons = {} if is_busy else _not_run(jobs, state)
+    reasons = _not_run(jobs, state) if jobs and not is_busy else {}
     results = {}
     for name in dict.fromkeys([*declared, *state.jobs]):
         job_state = state.jobs.get(name)
@@ -92,11 +92,9 @@ def outcomes(
             waits = "`make up` runs it, or waits for its run if one is in progress"
             note = "its run has not started yet" if is_busy else reasons.get(name, waits)
             results[name] = Outcome(name, "no result", note=note)
-        elif is_busy:
-            results[name] = Outcome(name, "running", note="`make logs` follows it")
         else:
-            note = "the next `make up` continues its run"
-            results[name] = Outcome(name, "interrupted", note=note)
+            note = "`make logs` follows it" if is_busy else "the next `make up` continues its run"
+            results[name] = Outcome(name, "running" if is_busy else "interrupted", note=note)
     return results
 
 
@@ -111,24 +109,21 @@ def _left(stack: str, job: str) -> str:
 
 
 def _ended(job: JobState, result: RunResult, declared: "TrainingJob | None") -> Outcome:
-    bounds = job.gate if declared is None or job.passed else limits(declared)
-    limits_by_name = {} if bounds is None else {name: bounds.get(name) for name in LIMITS}
+    bounds = (job.gate if declared is None or job.passed else limits(declared)) or {}
     if result.state == RUNNING:
         note = f"a pod in the cluster is waiting for its run; `make wait JOB={job.name}` follows it"
         return Outcome(job.name, "running", result, note=note)
-    outcome = Outcome(job.name, result.state, result, gated=limits_by_name.get("require") or ())
-    if not result.succeeded or (bounds is not None and not any(limits_by_name.values())):
+    outcome = Outcome(job.name, result.state, result, gated=bounds.get("require") or ())
+    if not result.succeeded or (bounds and not any(map(bounds.get, LIMITS))):
         return outcome
     if job.passed:
         return replace(outcome, gate="passed")
-    misses = () if declared is None else tuple(missed(limits(declared), result))
+    misses = tuple(missed(bounds, result))
     return replace(outcome, gate="missed" if misses else "not judged", missed=misses)
 
 
 def _not_run(jobs: Sequence["TrainingJob"], state: StackState) -> dict[str, str]:
     """Return the reasons why jobs that depend on other jobs did not run, keyed by job name."""
-    if not jobs:
-        return {}
     from jobs.plan import not_run  # noqa: PLC0415 - it takes a second
 
     ended: dict[str, str | None] = {job.name: None for job in jobs}
@@ -188,7 +183,7 @@ def print_results(
     """Print all outcomes, or only that of `job`, as text or JSON."""
     if job:
         require_job(stack, job, results)
-    if all(each.state == "no result" for each in results.values()):
+    if (results or not skipped) and all(each.state == "no result" for each in results.values()):
         raise without_runs(stack)
     if form == "json":
         jobs = {name: each.document for name, each in results.items()}

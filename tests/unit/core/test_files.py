@@ -76,6 +76,18 @@ def test_a_full_disk_leaves_the_file_as_it_was_and_names_it(
     assert files.unwritable(ConnectionRefusedError(errno.ECONNREFUSED, "refused")) is None
 
 
+def test_a_link_is_kept_and_a_pipe_is_written_to(tmp_path: Path) -> None:
+    link, pipe = tmp_path / "link", tmp_path / "pipe"
+    link.symlink_to("file")
+    files.write(link, "text", mode=0o600)
+    assert (link.is_symlink(), (tmp_path / "file").read_text()) == (True, "text")
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    files.write(pipe, "text", mode=0o600)
+    assert os.read(reader, 9) == b"text"
+    os.close(reader)
+
+
 def test_only_for_its_own_folders_a_message_advises_to_have_them_elsewhere() -> None:
     own = [state_dir() / "passphrase", state_dir(), state_dir().parent]
     for name in (*own, Path("/home/me/.kube")):

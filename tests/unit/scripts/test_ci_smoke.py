@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from clusters.kinds import ClusterSettings, read_cluster
 from scripts import ci_smoke
 from scripts.scratch import Scratch
 
@@ -16,7 +18,7 @@ _MAKEFILE = """\
 up smoke down:
 \t@echo "$@ $(STACK)" >> ../commands
 \t@test ! -e $@-hangs || sleep 30
-\t@test -z "$(JUNIT)" || cp checks.xml $(JUNIT)
+\t@test -z "$(JUNIT)" || cp checks.xml "$(JUNIT)"
 \t@test ! -e $@-is-broken
 results:
 \t@cat results.json
@@ -76,9 +78,13 @@ def test_a_job_that_failed_has_another_status_than_a_stack_that_did(
     assert ("mine" in summary.steps[0].outcome) is (status == 125)
 
 
-def test_a_run_past_its_time_goes_down_all_the_same(scratch: Scratch) -> None:
-    (scratch.checkout / "smoke-hangs").touch()
-    assert ci_smoke.run_steps(scratch, "dev", timeout=2.0).status == 124
+@pytest.mark.parametrize("step", ["up", "smoke"])
+def test_a_run_past_its_time_goes_down_all_the_same_and_has_its_jobs(
+    step: str, scratch: Scratch
+) -> None:
+    (scratch.checkout / f"{step}-hangs").touch()
+    summary = ci_smoke.run_steps(scratch, "dev", timeout=2.0)
+    assert (summary.status, summary.jobs) == (124, {"mine": _SUCCEEDED})
     assert commands(scratch)[-1] == "down dev"
 
 
@@ -87,7 +93,7 @@ def test_a_stopped_run_goes_down(scratch: Scratch, monkeypatch: pytest.MonkeyPat
 
     def stopped(self: Scratch, command: str, limit: float, *, show: bool = False) -> object:
         if "smoke" in command:
-            raise KeyboardInterrupt("SIGTERM")
+            raise SystemExit(143)
         return run(self, command, limit, show=show)
 
     monkeypatch.setattr(Scratch, "run", stopped)
@@ -112,6 +118,51 @@ def test_wrong_usage_makes_nothing(
     with pytest.raises(SystemExit, match="2"):
         ci_smoke.main()
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("cluster", "is_named"),
+    [
+        ("{kind: kind}", True),
+        ("{kind: minikube}", True),
+        ("{kind: kind, name: mine}", False),
+        ("{kind: kind, adopt: true}", False),
+        ("{kind: embedded}", False),
+        ("wrong", False),
+    ],
+)
+def test_a_cluster_that_a_tool_knows_by_its_name_alone_has_one_of_its_own(
+    cluster: str, is_named: bool, copy_of: Callable[[dict[str, str]], Scratch]
+) -> None:
+    text = f"config: {{'slipway:cluster': {cluster}, other: {{on: [failed]}}}}"
+    scratch = copy_of({"stacks/mine.yaml": text})
+    ci_smoke.name_cluster(scratch, "mine")
+    written = (scratch.checkout / "stacks/mine.yaml").read_text()
+    assert (scratch.directory.name.replace("_", "0") in written) is (written != text) is is_named
+    if is_named:
+        config = yaml.safe_load(written)["config"]
+        assert config["other"] == {"on": ["failed"]}
+        assert isinstance(read_cluster(config["slipway:cluster"], "", "mine"), ClusterSettings)
+
+
+def test_a_copy_is_in_tmpdir_whose_name_may_have_a_blank(
+    copy_of: Callable[[dict[str, str]], Scratch], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a b").mkdir()
+    monkeypatch.setenv("TMPDIR", f"{tmp_path}/a b")
+    scratch = copy_of({"Makefile": _MAKEFILE, "checks.xml": _CHECKS, "results.json": ""})
+    assert scratch.directory.parent == tmp_path / "a b"
+    assert ci_smoke.run_steps(scratch, "dev").checks is not None
+
+
+def test_a_checkout_that_cannot_be_copied_is_named_with_gits_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(ci_smoke, "CHECKOUT", tmp_path)
+    monkeypatch.setattr(ci_smoke, "_SIGNALS", ())
+    with pytest.raises(SystemExit, match=rf"^{tmp_path} can't be copied to TMPDIR"):
+        ci_smoke.run_in_copy(lambda _scratch: pytest.fail("there is no copy"))
+    assert "not a git repository" in capfd.readouterr().err
 
 
 @pytest.fixture

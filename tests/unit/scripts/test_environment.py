@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from kubernetes.client.rest import should_bypass_proxies
 
-from core.paths import CHECKOUT
+from core.paths import CHECKOUT, cache_dir
 from scripts.cli.__main__ import slipway
 from scripts.cli.runs import results
 from scripts.environment import CLUSTER_ADDRESSES, applied, exports, shell
@@ -32,6 +32,14 @@ def test_the_tools_come_first_and_backend_and_home_are_slipways_own(tmp_path: Pa
     passphrase = f"{tmp_path}/a #1? state/slipway/passphrase"
     assert variables["PULUMI_CONFIG_PASSPHRASE_FILE"] == passphrase
     assert variables["PULUMI_HOME"] == f"{tmp_path}/cache/slipway/pulumi-home"
+
+
+def test_the_starters_of_plugins_find_the_cache_as_everything_else_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("HOME")
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert exports({})["XDG_CACHE_HOME"] == str(cache_dir().parent)
 
 
 @pytest.mark.parametrize("variable", ["no_proxy", "NO_PROXY"])

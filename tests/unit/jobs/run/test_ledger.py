@@ -3,7 +3,13 @@
 import json
 from typing import Any
 
+import pytest
+
+from jobs.observe.wait import InterruptedWait
 from jobs.run.ledger import Ledger
+from scripts.cli.runs import detached
+from scripts.cli.state import JobState, StackState
+from scripts.cli.terminal import CommandError
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.jobs.run.test_lifecycle import INPUTS, changed
 
@@ -28,3 +34,16 @@ def test_an_up_goes_on_with_a_started_waiter_whose_next_pod_has_the_limits_of_to
     assert delete[:2] == ("DELETE", f"{_CORE}/pods/waiter")
     run = {**_RUN, "job": changed("job/timeout", 9000)["job"]}
     assert json.loads(patch[2]["data"]["run"]) == run
+
+
+def test_to_wait_is_as_patient_with_the_cluster_as_up_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    def follow(self: Ledger, *_arguments: Any, **_options: Any) -> None:
+        raise InterruptedWait(f"after {self.retry_seconds:g} s")
+
+    monkeypatch.setattr(Ledger, "follow", follow)
+    with served(FakeApi()) as api:
+        api.says("GET", f"{_CORE}/configmaps/mine-waiter", {"data": {}})
+        state = StackState(api.kubeconfig, jobs={"mine": JobState("mine", INPUTS)})
+        monkeypatch.setattr(detached, "read_state", lambda _stack, **_secrets: state)
+        with pytest.raises(CommandError, match="after 120 s"):
+            detached.wait("dev", "mine")

@@ -1,5 +1,6 @@
 """What a stack's commands do around Pulumi: its file, its stack, and the CLI itself."""
 
+import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -9,11 +10,12 @@ import pytest
 
 from core import tokens, toolchain
 from core.process import CommandFailed
-from scripts.cli import commands, config
+from scripts.cli import commands, config, kubeconfig
 from scripts.cli.backend import INTERRUPTED, Cli
 from scripts.cli.config import cluster_of, ensure_own, jobs_of, settings_of
 from scripts.cli.kubeconfig import explanation
 from scripts.cli.runs import results
+from scripts.cli.state import StackState
 from scripts.cli.terminal import CommandError
 from tests.unit.scripts.cli.kept_state import keep_state, resource
 from tests.unit.shell_program import shell_program
@@ -190,6 +192,15 @@ def test_the_status_is_the_clis_and_ctrl_c_and_sigterm_are_left_to_it_as_ctrl_c(
     assert Cli("dev").run("up", "--yes") == status
     assert (tmp_path / "done").exists()
     assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+def test_what_is_no_file_is_no_kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/pipe")
+    state = StackState("a: kubeconfig")
+    monkeypatch.setattr(kubeconfig, "read_state", lambda _stack, **_secrets: state)
+    with pytest.raises(CommandError, match="pipe is not a file; set KUBECONFIG"):
+        kubeconfig.merge("dev")
 
 
 def test_the_current_context_stays_and_the_switch_command_is_shown() -> None:

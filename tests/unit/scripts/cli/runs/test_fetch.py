@@ -123,7 +123,8 @@ def test_the_pod_reads_as_the_job_and_asks_for_little() -> None:
     assert {each["name"] for each in spec["volumes"]} == {"results", "tmp"}
     assert "nvidia.com/gpu" not in str(container["resources"])
     assert "nodeSelector" not in spec
-    assert spec["activeDeadlineSeconds"] > 0
+    day = spec["activeDeadlineSeconds"]
+    assert (day, container["command"][-1]) == (24 * 3600, f"import time; time.sleep({day})")
     assert spec["securityContext"]["runAsUser"] == 65532
     assert container["securityContext"]["readOnlyRootFilesystem"]
     assert found["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "slipway"

@@ -1,5 +1,6 @@
 """`make logs` puts all ranks' lines in one order, and says what there is when it finds none."""
 
+import errno
 import io
 import json
 import re
@@ -173,6 +174,18 @@ def test_a_run_is_followed_to_its_end_in_the_order_of_time(
         printed = shown(capsys, state(api.kubeconfig))
     ranks = [0, 1, 1, 0, 1, 0]
     assert printed == [f"[rank {rank}] {number}" for number, rank in enumerate(ranks, 1)]
+
+
+def test_lines_that_tmpdir_has_no_room_for_are_a_failure(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = mock.Mock(side_effect=OSError(errno.ENOSPC, "No space left on device"))
+    monkeypatch.setattr("jobs.records.recording.private_directory", full)
+    with served(FakeApi()) as api:
+        api.says("GET", JOB, job("Failed"))
+        api.says("GET", PODS, {"kind": "PodList", "items": [], "metadata": {}})
+        with pytest.raises(CommandError, match=r"set TMPDIR .* No space"):
+            shown(capsys, state(api.kubeconfig))
 
 
 def test_names_are_colored_in_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,6 +69,10 @@ def test_a_result_has_passed_only_when_its_gate_is_there_with_this_very_result()
     before = {**SUCCESS, "accuracy": 0.9}
     assert found(state(run("a", SUCCESS), gate("a", before)))["a"].gate == "not judged"
     assert found(state(run("a", FAILURE), gate("a", SUCCESS)))["a"].gate == ""
+    # Of a detached run, when the stack's file can't be read.
+    running = gate("a", {"state": "Running"})
+    running["inputs"]["minAccuracy"] = 0.99
+    assert found(state(run("a", SUCCESS), running))["a"].gate == "missed"
     missed = found(state(run("a", SUCCESS)), job("a", min_accuracy=0.99, max_duration=60))["a"]
     assert missed.gate == "missed"
     assert "0.00544 less than its `minAccuracy` 0.99" in missed.missed[0].text
@@ -157,6 +161,7 @@ def test_what_is_not_there_is_named_with_what_is() -> None:
     no_runs = "^Stack dev has no runs yet; `make up STACK=dev` runs its jobs.$"
     with pytest.raises(CommandError, match=no_runs):
         printed(nothing)
+    assert "big: it needs GPUs" in printed({}), "no `make up` would change that"
     no_stack = r"Stack dev is not up, so it has no results \(`make down` removes results\)"
     with pytest.raises(CommandError, match=no_stack):
         results.show("dev", "", "text")

@@ -233,5 +233,7 @@ def _packed(folder: Path, longest: int) -> bytes:
             if path.suffix == ".log" and len(content) > longest:
                 note = f"# earlier lines were dropped: only {longest} bytes per log are kept\n"
                 content = note.encode() + content[-longest:].partition(b"\n")[2]
-            file.writestr(str(path.relative_to(folder)), content)
+            # Without the time, so that a waiter that starts again leaves the same objects.
+            name = zipfile.ZipInfo(str(path.relative_to(folder)))
+            file.writestr(name, content, zipfile.ZIP_DEFLATED)
     return packed.getvalue()

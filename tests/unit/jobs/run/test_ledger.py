@@ -1,9 +1,12 @@
 """A run's ledger in its cluster, from which a later `up` goes on."""
 
 import json
+from pathlib import Path
 from typing import Any
 
-from jobs.run.ledger import Ledger
+import pytest
+
+from jobs.run.ledger import Ledger, _packed
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.jobs.run.test_lifecycle import INPUTS, changed
 
@@ -28,3 +31,13 @@ def test_an_up_goes_on_with_a_started_waiter_whose_next_pod_has_the_limits_of_to
     assert delete[:2] == ("DELETE", f"{_CORE}/pods/waiter")
     run = {**_RUN, "job": changed("job/timeout", 9000)["job"]}
     assert json.loads(patch[2]["data"]["run"]) == run
+
+
+def test_the_same_logs_are_packed_alike_at_any_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a waiter that starts again leaves further objects each time."""
+    (tmp_path / "0.log").write_text("step 5")
+    before = _packed(tmp_path, 9)
+    monkeypatch.setattr("time.time", lambda: 2e9)
+    assert _packed(tmp_path, 9) == before

@@ -113,6 +113,7 @@ class PyTorchJobHandler(Handler):
         if _trains(self._changes(state, inputs, context)):
             validate_admission(inputs)
             raise RuntimeError(f"PyTorchJob {job} is no longer refused: run the same command again")
+        inputs = {**inputs, "image": state["image"]}  # which only a run that goes on may keep
         before, now = (manifest(Submission.from_inputs(each)) for each in (state, inputs))
         logs, is_running = archive.of_urn(context.urn), state["result"]["state"] == RUNNING
         try:
@@ -137,8 +138,8 @@ class PyTorchJobHandler(Handler):
                 f"{api.name}`, which the result does not need; then run the same command again"
             ) from error
         if is_running:
-            return self.create(inputs, context)[1]
-        return {"result": _searched(state, inputs, context)}
+            return {"image": state["image"], **self.create(inputs, context)[1]}
+        return {"image": state["image"], "result": _searched(state, inputs, context)}
 
     def delete(self, state: Properties, context: Context) -> None:
         """Stop the run: delete its waiter, the PyTorchJob with its pods, and the archived logs."""
@@ -161,7 +162,19 @@ class PyTorchJobHandler(Handler):
             self._succeeded[context.urn] = last
 
     def _changes(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
-        return alters_result(super().diff(state, inputs, context), state, inputs)
+        changes = alters_result(super().diff(state, inputs, context), state, inputs)
+        if state["result"]["state"] == RUNNING and _only_in_trainer(changes, state, inputs):
+            # A newer version of Slipway does not stop a run, which may have trained for weeks.
+            return [each for each in changes if not each.replace]
+        return changes
+
+
+def _only_in_trainer(changes: Sequence[Change], state: Properties, inputs: Properties) -> bool:
+    """Return whether a job trains again only because the trainer's own image changed."""
+    before, now = state["job"], inputs["job"]
+    has_own = {"build", "image", "requirements"} & (before.keys() | now.keys())
+    is_same = before.get("torch") == now.get("torch") and not has_own
+    return is_same and [each.path for each in changes if each.replace] == ["image"]
 
 
 def _of_running(
@@ -181,7 +194,8 @@ def _of_running(
     if result is not None or "waiter" not in inputs:
         return result, [Change("result", drift=True)]
     text = values.get("status", "its waiter is starting")
-    context.info(f"still running: {text}. `make wait JOB={state['job']['name']}` follows it")
+    kept = "" if state["image"] == inputs["image"] else ", in the image that it began with"
+    context.info(f"still running{kept}: {text}. `make wait JOB={state['job']['name']}` follows it")
     return None, []
 
 

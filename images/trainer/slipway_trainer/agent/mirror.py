@@ -35,6 +35,11 @@ class Mirror:
         with time_limit(limit_seconds(0), f"listing {url}"):
             store, root = store_of(url)
             files = store.find(root, detail=True)
+        names = {path.removeprefix(f"{root}/") for path in files}
+        for left in self.directory.glob("step-*.pt") if names and own_rank() > 0 else ():
+            if left.name not in names:
+                # Only rank 0 writes these and, in the store, has removed it since the last start.
+                left.unlink()
         for path, about in files.items():
             name = path.removeprefix(f"{root}/")
             target = self.directory / name

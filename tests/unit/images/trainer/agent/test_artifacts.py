@@ -188,6 +188,22 @@ def test_a_mirror_follows_what_the_program_writes_and_removes(
     assert files(url) == {**theirs, ".metadata": ""}
 
 
+@pytest.mark.parametrize("rank", ["0", "1"])
+def test_only_rank_0_keeps_a_checkpoint_that_its_store_lacks(
+    rank: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another pod has it from an earlier start, and would copy it back."""
+    monkeypatch.setenv("RANK", rank)
+    url = f"{store('two')}/{uuid4()}"
+    fsspec.filesystem("two").pipe_file(f"{url}/step-2.pt", b"newer")
+    for name in ("step-1.pt", "__1_0.distcp"):
+        (tmp_path / name).touch()
+    Mirror(tmp_path, url).fetch()
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left - {"step-1.pt"} == {"step-2.pt", "__1_0.distcp"}
+    assert ("step-1.pt" in left) == (rank == "0")
+
+
 def test_a_store_that_does_not_answer_is_tried_again_and_warned_of_once(
     outputs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -50,13 +50,13 @@ class Mirror:
         return bool(self._copied)
 
     @contextmanager
-    def following(self, seconds: float) -> Iterator[None]:
-        """Copy changed files every `seconds` while the `with` body runs."""
-        has_ended = Event()
+    def following(self, seconds: float, work: Callable[[], None] | None = None) -> Iterator[None]:
+        """Copy changed files, or call `work`, every `seconds` while the `with` body runs."""
+        work, has_ended = work or self.copy, Event()
 
         def follow() -> None:
             while not has_ended.wait(seconds):
-                self.copy()
+                work()
 
         # A daemon thread, so that a blocked storage client does not keep this process alive.
         thread = Thread(target=follow, name="mirror", daemon=True)

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slipway.events import Events
-from slipway_trainer.agent import artifacts
+from slipway_trainer.agent import artifacts, launch
 from slipway_trainer.agent.mirror import Mirror
 from tests.unit.images.trainer.store import store
 
@@ -186,6 +186,22 @@ def test_a_mirror_follows_what_the_program_writes_and_removes(
         (outputs / name).touch()
     mirror.copy(settled_seconds=0)
     assert files(url) == {**theirs, ".metadata": ""}
+
+
+def test_a_long_copy_is_told_of(
+    outputs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A rank that prints nothing for 30 s after rank 0 is done would be given up."""
+
+    def put(own: object, *arguments: str, **options: object) -> None:
+        time.sleep(0.5)
+        assert '"event": "copying"' in capsys.readouterr().out
+        MemoryFileSystem.put(own, *arguments, **options)
+
+    monkeypatch.setattr(launch, "_TELL_SECONDS", 0.01)
+    monkeypatch.setenv("SLIPWAY_OUTPUTS", "demanded")
+    mirror = Mirror(outputs, "")
+    assert launch._copy(outputs, store("long", put=put), 0, {}, mirror)[0] == 0
 
 
 @pytest.mark.parametrize("rank", ["0", "1"])

@@ -8,7 +8,7 @@ from typing import Any
 from jobs.observe.failures import Failure
 from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState
-from jobs.records.archive import Log, Run
+from jobs.records.archive import Run
 from jobs.records.events import HELD, Event, events_of
 
 _STACKS = 20  # number of ranks whose stack traces are shown; if more hang, they look alike
@@ -79,17 +79,14 @@ class LogEnds:
 
     def _now(self, replica: Replica) -> list[str]:
         """Return the lines logged so far by a replica's latest container."""
-        return _texts(self.kept.log(replica.number, replica.container_id))
+        log = self.kept.log(replica.number, replica.container_id)
+        return [line.text[:_LONGEST] for line in log.lines()]
 
     def _of(self, failed: Failure) -> list[str]:
         """Return a failed container's recorded log, or else its termination message's lines."""
         log = self.kept.log(failed.replica.number, failed.exit.container_id)
         end = failed.exit.message.splitlines() if failed.exit.error is None else []
-        return [text for text in _texts(log) if HELD not in text] or end
-
-
-def _texts(log: Log) -> list[str]:
-    return [line.text[:_LONGEST] for line in log.lines()]
+        return [line.text[:_LONGEST] for line in log.lines() if HELD not in line.text] or end
 
 
 def stack_frames(lines: Sequence[str]) -> list[str]:

@@ -162,19 +162,7 @@ class PyTorchJobHandler(Handler):
             self._succeeded[context.urn] = last
 
     def _changes(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
-        changes = alters_result(super().diff(state, inputs, context), state, inputs)
-        if state["result"]["state"] == RUNNING and _only_in_trainer(changes, state, inputs):
-            # A newer version of Slipway does not stop a run, which may have trained for weeks.
-            return [each for each in changes if not each.replace]
-        return changes
-
-
-def _only_in_trainer(changes: Sequence[Change], state: Properties, inputs: Properties) -> bool:
-    """Return whether a job trains again only because the trainer's own image changed."""
-    before, now = state["job"], inputs["job"]
-    has_own = {"build", "image", "requirements"} & (before.keys() | now.keys())
-    is_same = before.get("torch") == now.get("torch") and not has_own
-    return is_same and [each.path for each in changes if each.replace] == ["image"]
+        return alters_result(super().diff(state, inputs, context), state, inputs)
 
 
 def _of_running(
@@ -184,19 +172,22 @@ def _of_running(
     if inputs["kubeconfig"] is UNKNOWN:  # until other jobs or the cluster have changed
         return None, []
     try:
-        values = _api({**state, "kubeconfig": inputs["kubeconfig"]}).read_values()
+        ledger = _api({**state, "kubeconfig": inputs["kubeconfig"]})
+        values = ledger.read_values()
+        is_due = "waiter" not in inputs or ledger.is_outdated(inputs)
     except REQUEST_ERRORS:
         return None, []
     if values is None:
         context.info("nothing is waiting for it any more: the run or its cluster was removed")
         return None, [Change("result", replace=True, drift=True)]
     result = json.loads(values.get("result", "null"))
+    changes = [Change("result", drift=True)] if result is not None or is_due else []
     if result is not None or "waiter" not in inputs:
-        return result, [Change("result", drift=True)]
+        return result, changes
     text = values.get("status", "its waiter is starting")
     kept = "" if state["image"] == inputs["image"] else ", in the image that it began with"
     context.info(f"still running{kept}: {text}. `make wait JOB={state['job']['name']}` follows it")
-    return None, []
+    return None, changes
 
 
 def _with_waiter(
@@ -204,7 +195,7 @@ def _with_waiter(
 ) -> RunResult | None:
     """Follow a run's waiter, which may have to be created; return None if the run has no waiter."""
     context, image = training.context, inputs.get("waiter")
-    if not ledger.resume(run):
+    if not ledger.resume(run, inputs, context):
         ledger.remove(context)
         if image is None:
             return None

@@ -35,6 +35,7 @@ class Quiet(Row):
 def ledger(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
     """The ledger of a run without a waiter in the cluster."""
     made = MagicMock(**{"read_values.return_value": None, "resume.return_value": False})
+    made.is_outdated.side_effect = lambda inputs: inputs["waiter"] != "image"
     monkeypatch.setattr(lifecycle, "_api", lambda _: made)
     return made
 
@@ -77,16 +78,22 @@ def test_what_can_alter_the_result_trains_again(path: str, value: object, trains
     ("written", "more", "changes"),
     [
         ({"status": "2 ranks: 2 running"}, {"waiter": "image"}, {}),
-        ({"status": "2 ranks: 2 running"}, {"waiter": "image", "image": "newer"}, {}),
-        ({"result": "{}"}, {"waiter": "image", "image": "newer"}, {"result": False}),
-        (None, {"waiter": "image", "image": "newer"}, {"result": True}),
+        ({"status": "2 ranks: 2 running"}, {"waiter": "image", "image": "newer"}, {"image": False}),
+        ({"result": "{}"}, {"image": "newer"}, {"image": False, "result": False}),
+        (None, {"image": "newer"}, {"image": False, "result": True}),
+        ({"status": "2 ranks: 2 running"}, {"waiter": "newer"}, {"result": False}),
         ({"status": "2 ranks: 2 running"}, {}, {"result": False}),
         (None, {"waiter": "image"}, {"result": True}),
         (None, {"kubeconfig": UNKNOWN}, {"kubeconfig": False}),
     ],
     ids=[
         *("goes on", "goes on with an older trainer", "has ended with it", "is gone with it"),
-        *("is to be waited for now", "is gone", "can't be asked in a preview"),
+        *(
+            "has an outdated waiter",
+            "is to be waited for now",
+            "is gone",
+            "can't be asked in a preview",
+        ),
     ],
 )
 def test_a_run_that_was_left_to_its_waiter_is_trained_again_only_if_it_is_gone(

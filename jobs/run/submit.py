@@ -160,7 +160,9 @@ def _pods_left(api: JobApi) -> list[Object]:
     until = ((each, each["metadata"].get("deletionTimestamp")) for each in pods)
     if late := [pod for pod, end in until if end is not None and moment(end) < now]:
         reasons = ((pod, condition(pod, "DisruptionTarget").get("reason")) for pod in late)
-        lost = [pod for pod, reason in reasons if reason == "DeletionByTaintManager"]
+        lost: Sequence[Mapping[str, Any]] = [
+            pod for pod, reason in reasons if reason == "DeletionByTaintManager"
+        ]
         with suppress(ApiException, Unreachable):
             with suppress(ApiException):  # not every account, such as a waiter's, may read nodes
                 lost = on_lost_nodes(late, api.nodes())

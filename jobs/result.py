@@ -231,7 +231,9 @@ def explain(job: str, result: RunResult) -> str:
         lines.append(f"its error: {facts.error}")
     if facts.memory_limit and facts.out_of_memory:
         lines.append(f"its memory limit: {facts.memory_limit}")
-    if facts.disruption:
+    # An evicted pod and its condition have the same message, after the condition's reason.
+    text = (facts.disruption or "").rstrip(" .)")
+    if text and (text.partition(": ")[2] or text) not in result.reason:
         lines.append(f"what happened: {facts.disruption}")
     whose = f"rank {facts.rank or 0}" if facts.container is None else f"container {facts.container}"
     if facts.followers:

@@ -12,6 +12,7 @@ from jobs.records.archive import Run
 from jobs.records.events import HELD, Event, events_of
 
 _STACKS = 20  # number of ranks whose stack traces are shown; if more hang, they look alike
+_LONGEST = 1000  # characters of a line, since the ledger holds a whole result in 1 MiB
 # https://docs.python.org/3/library/faulthandler.html
 _BEGINS = re.compile(r"(?:Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):$")
 # Frames that wait in gloo, whose calls return once all ranks took part, or in DDP's backward pass.
@@ -78,13 +79,14 @@ class LogEnds:
 
     def _now(self, replica: Replica) -> list[str]:
         """Return the lines logged so far by a replica's latest container."""
-        return [line.text for line in self.kept.log(replica.number, replica.container_id).lines()]
+        log = self.kept.log(replica.number, replica.container_id)
+        return [line.text[:_LONGEST] for line in log.lines()]
 
     def _of(self, failed: Failure) -> list[str]:
         """Return a failed container's recorded log, or else its termination message's lines."""
         log = self.kept.log(failed.replica.number, failed.exit.container_id)
         end = failed.exit.message.splitlines() if failed.exit.error is None else []
-        return [line.text for line in log.lines() if HELD not in line.text] or end
+        return [line.text[:_LONGEST] for line in log.lines() if HELD not in line.text] or end
 
 
 def stack_frames(lines: Sequence[str]) -> list[str]:

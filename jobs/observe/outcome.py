@@ -165,13 +165,10 @@ def details(
     `again` is the last step in the advice.
     """
     run, silent = logs.run, logs.silent()
-    disruption, cause = run.cured_by_a_retry, run.cause
-    evicted = None if cause is None else cause.replica.evicted
     held = "".join(f"inspect its pod with {way}, " for way in run.held.values())
-    is_news = disruption is not None and (evicted is None or evicted not in disruption)
     return FailureDetails(
         **_culprit(run, silent or run.idle or run.stalled or ()),
-        disruption=disruption if is_news else None,
+        disruption=run.cured_by_a_retry,
         stacks=logs.stacks() or None,
         followers=run.followers or None,
         previous_log=logs.before()[-_LOG_LINES:] or None,

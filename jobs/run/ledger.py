@@ -57,8 +57,11 @@ class Ledger(JobApi):
         """Write values to the ledger, keyed by name; do nothing if it no longer exists."""
         self._unless_gone(Request("PATCH", self._of("ConfigMap", self.own), body={"data": values}))
 
-    def resume(self, run: Mapping[str, Any]) -> bool:
-        """Return whether a waiter was started for `run`, and pass it the job's new limits."""
+    def resume(self, run: Mapping[str, Any], inputs: Mapping[str, Any], context: Context) -> bool:
+        """Return whether a waiter was started for `run`, and pass it the job's new limits.
+
+        An outdated waiter is replaced unless `inputs` contain none; the new one adopts the run.
+        """
         values = self.read_values() or {}
         # Before its first status, the waiter may not even exist.
         if not values.keys() & {"status", "result"}:
@@ -71,8 +74,23 @@ class Ledger(JobApi):
             # The pods come first: if this process is killed now, the next one repeats both steps.
             for pod in self._waiters():
                 self.delete_pod(pod["metadata"]["name"])
-            self.note(run=json.dumps({**begun, "job": run["job"]}))
+            begun = {**begun, "job": run["job"]}
+            self.note(run=json.dumps(begun))
+        is_left = is_same and "waiter" in inputs and "result" not in values
+        if is_left and self.is_outdated(inputs):
+            for kind in ("Job", "Secret"):
+                self.remove(context, kind)
+            self.begin(begun, inputs["waiter"], inputs.get("hook"))
         return is_same
+
+    def is_outdated(self, inputs: Mapping[str, Any]) -> bool:
+        """Return whether `inputs` have another image or hook for the waiter than it began with."""
+        job, known = self._one("Job", self.own), inputs.get("hook")
+        with suppress(ApiException):  # not every account that may create a Secret may read it
+            secret = self._one("Secret", self.own)
+            known = secret and json.loads(base64.b64decode(secret["data"]["hook"]))
+        image = job and job["spec"]["template"]["spec"]["containers"][0]["image"]
+        return (image, known) != (inputs["waiter"], inputs.get("hook"))
 
     def begin(self, run: Mapping[str, Any], image: str, hook: Mapping[str, Any] | None) -> None:
         """Create the ledger and its objects.
@@ -93,14 +111,17 @@ class Ledger(JobApi):
         for each in (*secrets, account, *rights, modules, waiter):
             self._ensure(each, owner)
 
-    def remove(self, context: Context) -> None:
-        """Delete the ledger and its objects, and wait until the waiter can submit no more runs."""
+    def remove(self, context: Context, kind: str = "ConfigMap") -> None:
+        """Delete the ledger and its objects, and wait until the waiter can submit no more runs.
+
+        Another `kind`, such as the waiter's Job, is deleted without the ledger.
+        """
 
         def look() -> None:
-            if self._one("ConfigMap", self.own) is not None:
+            if self._one(kind, self.own) is not None:
                 raise NotYet("the waiter's pod is still running")
 
-        path, after_all = self._of("ConfigMap", self.own), {"propagationPolicy": "Foreground"}
+        path, after_all = self._of(kind, self.own), {"propagationPolicy": "Foreground"}
         if self._unless_gone(Request("DELETE", path, after_all)):
             until(look, _GONE_SECONDS, f"the removal of {self.name}'s waiter", context, every=0.2)
 
@@ -110,9 +131,9 @@ class Ledger(JobApi):
         Unless `to_the_end` is set, return as soon as all of the run's ranks are running.
 
         Raises:
-            InterruptedWait: Ctrl-C, or the waiter did not start or was removed; the run continues.
+            InterruptedWait: Ctrl-C, or the waiter can't run or was removed; the run continues.
         """
-        waited = 0.0
+        waited = well = 0.0
         while (values := self.read_values()) is not None:
             for text in json.loads(values.get("warnings", "[]")):
                 context.warn(text)
@@ -121,13 +142,16 @@ class Ledger(JobApi):
             context.status(values.get("status", "waiting for the waiter's pod to start"))
             if not to_the_end and (result := self._running(values)) is not None:
                 return result
-            if "status" not in values and waited > _START_SECONDS:
-                found = [each for pod in self._waiters() for each in troubles(pod)]
+            pods = [(pod["status"].get("phase"), [*troubles(pod)]) for pod in self._waiters()]
+            if "status" in values and (RUNNING, []) in pods:
+                well = waited
+            if waited - well > _START_SECONDS:
+                found = [text for _, texts in pods for text in texts]
                 text = "; ".join(found) or "its pod is not on a node yet"
                 raise InterruptedWait(
                     f"the waiter for job {self.name} did not start within {_START_SECONDS:g} s: "
                     f"{text}. To find out why, run `kubectl --namespace {self.namespace} describe "
-                    f"job {self.own}`; the next `make up` creates it again"
+                    f"job {self.own}`, then `make up` again"
                 )
             if context.cancelled.wait(_POLL_SECONDS):
                 raise InterruptedWait(
@@ -229,5 +253,7 @@ def _packed(folder: Path, longest: int) -> bytes:
             if path.suffix == ".log" and len(content) > longest:
                 note = f"# earlier lines were dropped: only {longest} bytes per log are kept\n"
                 content = note.encode() + content[-longest:].partition(b"\n")[2]
-            file.writestr(str(path.relative_to(folder)), content)
+            # Without the time, so that a waiter that starts again leaves the same objects.
+            name = zipfile.ZipInfo(str(path.relative_to(folder)))
+            file.writestr(name, content, zipfile.ZIP_DEFLATED)
     return packed.getvalue()

@@ -113,6 +113,7 @@ class PyTorchJobHandler(Handler):
         if _trains(self._changes(state, inputs, context)):
             validate_admission(inputs)
             raise RuntimeError(f"PyTorchJob {job} is no longer refused: run the same command again")
+        inputs = {**inputs, "image": state["image"]}  # which only a run that goes on may keep
         before, now = (manifest(Submission.from_inputs(each)) for each in (state, inputs))
         logs, is_running = archive.of_urn(context.urn), state["result"]["state"] == RUNNING
         try:
@@ -137,8 +138,8 @@ class PyTorchJobHandler(Handler):
                 f"{api.name}`, which the result does not need; then run the same command again"
             ) from error
         if is_running:
-            return self.create(inputs, context)[1]
-        return {"result": _searched(state, inputs, context)}
+            return {"image": state["image"], **self.create(inputs, context)[1]}
+        return {"image": state["image"], "result": _searched(state, inputs, context)}
 
     def delete(self, state: Properties, context: Context) -> None:
         """Stop the run: delete its waiter, the PyTorchJob with its pods, and the archived logs."""
@@ -171,18 +172,22 @@ def _of_running(
     if inputs["kubeconfig"] is UNKNOWN:  # until other jobs or the cluster have changed
         return None, []
     try:
-        values = _api({**state, "kubeconfig": inputs["kubeconfig"]}).read_values()
+        ledger = _api({**state, "kubeconfig": inputs["kubeconfig"]})
+        values = ledger.read_values()
+        is_due = "waiter" not in inputs or ledger.is_outdated(inputs)
     except REQUEST_ERRORS:
         return None, []
     if values is None:
         context.info("nothing is waiting for it any more: the run or its cluster was removed")
         return None, [Change("result", replace=True, drift=True)]
     result = json.loads(values.get("result", "null"))
+    changes = [Change("result", drift=True)] if result is not None or is_due else []
     if result is not None or "waiter" not in inputs:
-        return result, [Change("result", drift=True)]
+        return result, changes
     text = values.get("status", "its waiter is starting")
-    context.info(f"still running: {text}. `make wait JOB={state['job']['name']}` follows it")
-    return None, []
+    kept = "" if state["image"] == inputs["image"] else ", in the image that it began with"
+    context.info(f"still running{kept}: {text}. `make wait JOB={state['job']['name']}` follows it")
+    return None, changes
 
 
 def _with_waiter(
@@ -190,7 +195,7 @@ def _with_waiter(
 ) -> RunResult | None:
     """Follow a run's waiter, which may have to be created; return None if the run has no waiter."""
     context, image = training.context, inputs.get("waiter")
-    if not ledger.resume(run):
+    if not ledger.resume(run, inputs, context):
         ledger.remove(context)
         if image is None:
             return None

@@ -41,6 +41,11 @@ def alters_result(
     if inputs.get("artifacts") is UNKNOWN:
         # Artifacts are known only after the jobs that this one depends on have run.
         now["artifacts"] = before.get("artifacts", {})
+    keys = ("torch", "build", "image", "requirements")
+    old, new = ([each["job"].get(key) for key in keys] for each in (state, inputs))
+    if state.get("result", {}).get("state") == RUNNING and old == new and not any(new[1:]):
+        # The trainer's own image: a newer Slipway does not stop a run that trained for weeks.
+        now["image"] = before.get("image")
     paths = [each.path for each in differences(before, now)]
     return [
         replace(change, replace=any(_within(change.path, path) for path in paths))

@@ -12,7 +12,7 @@ from kubernetes.client.exceptions import ApiException
 
 from core import kube
 from core.context import Context
-from core.manifests import MANAGED_BY, held
+from core.manifests import MANAGED_BY, condition, held
 from core.wait import NotYet, until
 from jobs.api.client import JobApi, Object, Unreachable
 from jobs.api.lines import moment
@@ -159,8 +159,14 @@ def _pods_left(api: JobApi) -> list[Object]:
     pods, now = api.pods(), datetime.now(UTC)
     until = ((each, each["metadata"].get("deletionTimestamp")) for each in pods)
     if late := [pod for pod, end in until if end is not None and moment(end) < now]:
-        with suppress(ApiException, Unreachable):  # not every account is allowed to read nodes
-            for pod in on_lost_nodes(late, api.nodes()):
+        reasons = ((pod, condition(pod, "DisruptionTarget").get("reason")) for pod in late)
+        lost: Sequence[Mapping[str, Any]] = [
+            pod for pod, reason in reasons if reason == "DeletionByTaintManager"
+        ]
+        with suppress(ApiException, Unreachable):
+            with suppress(ApiException):  # not every account, such as a waiter's, may read nodes
+                lost = on_lost_nodes(late, api.nodes())
+            for pod in lost:
                 api.delete_pod(pod["metadata"]["name"], at_once=True)
     return pods
 

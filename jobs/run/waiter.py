@@ -36,12 +36,13 @@ class _Notes(Silence):
     def status(self, message: str) -> None:
         self.info(message)
         with suppress(ApiException, Unreachable):  # the next status repeats the warnings
-            self.ledger.note(status=message, warnings=json.dumps(self.warnings))
+            self.ledger.note(status=message, warnings=json.dumps(self.warnings[-50:]))
 
     def info(self, message: str) -> None:
         print(message, flush=True)  # noqa: T201  # the pod's log
 
     def warn(self, message: str) -> None:
+        message = message[:1000]  # the ledger has room for 1 MiB
         if message not in self.warnings:
             self.warnings.append(message)
             self.status(message)

@@ -177,6 +177,7 @@ def test_sigterm_is_answered_with_a_checkpoint_after_the_step_at_hand(
         pytest.param(
             signal.SIGKILL, ("--beside",), id="killed while it writes beside the training"
         ),
+        pytest.param(signal.SIGKILL, ("--own",), id="only rank 0's pod has the checkpoints"),
     ],
 )
 def test_a_user_script_resumes_bit_for_bit(

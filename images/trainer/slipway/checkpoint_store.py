@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -135,6 +136,30 @@ class Store:
         except (OSError, ValueError) as error:
             # Training must not fail because of a checkpoint.
             self.events.warning(f"the checkpoint after step {step} was not written: {error}")
+
+
+def agreed(state: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return rank 0's state on all ranks of a process group, if another's is from another step.
+
+    A pod's copy of a store may lack the newest checkpoint, or have one that is gone from the store.
+    """
+    dist: Any = sys.modules.get("torch.distributed")
+    if not getattr(dist, "is_initialized", bool)():
+        return state
+    import torch  # noqa: PLC0415 - as above
+
+    device = torch.device("cpu")
+    if dist.get_backend() == "nccl":
+        # A program may choose its device only later, but two ranks can't use the same one.
+        number = torch.cuda.current_device() or int(os.environ.get("LOCAL_RANK", "0"))
+        device = torch.device("cuda", number % torch.cuda.device_count())
+    step = -1 if state is None else state["step"]
+    ends = torch.tensor([step, -step], device=device)
+    dist.all_reduce(ends, dist.ReduceOp.MAX)
+    shared = [state]
+    if ends.sum() != 0:
+        dist.broadcast_object_list(shared, device=device)
+    return shared[0]
 
 
 def _copied(value: Any) -> Any:

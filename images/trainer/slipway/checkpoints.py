@@ -32,7 +32,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from slipway.checkpoint_store import KEPT, Store
+from slipway.checkpoint_store import KEPT, Store, agreed
 from slipway.events import Events, own_rank
 
 EXIT_TERMINATED = 128 + signal.SIGTERM
@@ -58,14 +58,14 @@ def latest() -> dict[str, Any] | None:
     """Return the last saved state, including its step number, `step`, or None if there is none.
 
     Call this on every rank, and before the first step, since rank 0 may write a checkpoint after
-    that. Tensors are on the CPU.
+    that. In a process group, all ranks get the same state. Tensors are on the CPU.
 
     Raises:
         ValueError: there are checkpoints, but all were changed or truncated.
     """
     if (store := _store()) is None:
         return None
-    if (state := store.newest()) is not None:
+    if (state := agreed(store.newest())) is not None:
         store.events.emit("resumed", step=state["step"])
     return state
 

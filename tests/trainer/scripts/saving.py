@@ -21,6 +21,8 @@ def main() -> None:
     """Train a net on numbers that follow from the step alone."""
     dist.init_process_group("gloo") if "WORLD_SIZE" in os.environ else None
     rank = int(os.environ.get("RANK", "0"))
+    if "--own" in sys.argv and "SLIPWAY_CHECKPOINT_DIR" in os.environ:  # as with a store
+        os.environ["SLIPWAY_CHECKPOINT_DIR"] += f"/{rank}"
     events = Events(rank)
     torch.manual_seed(1)
     net = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))

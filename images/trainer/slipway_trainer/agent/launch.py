@@ -55,6 +55,7 @@ from slipway_trainer.training import report
 
 _LOOK_SECONDS = 1.0
 """Interval, in seconds, at which new checkpoints are copied."""
+_TELL_SECONDS = 10.0
 _BEFORE, _ENDED = "SLIPWAY_CHECKPOINT_URL_BEFORE", "ended"
 _NOT_FOUND, _KILLED, _HOLD = 127, 128 + signal.SIGKILL, "SLIPWAY_HOLD"
 
@@ -225,7 +226,9 @@ def _copy(
             artifacts.reach(url)
         target = _destination(url, code, rank)
         done = sent.unchanged() if sent.url == target else ()
-        listed = artifacts.sync(directory, target, Events(rank), sent=done)
+        # A rank that prints nothing for 30 s after rank 0 has succeeded is given up.
+        with sent.following(_TELL_SECONDS, lambda: Events(rank).emit("copying", url=target)):
+            listed = artifacts.sync(directory, target, Events(rank), sent=done)
         with suppress(OSError):  # an image of the user's own may have no such folder
             copied.touch()
     except Exception as error:  # noqa: BLE001 - each store raises its own errors

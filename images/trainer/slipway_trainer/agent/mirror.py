@@ -35,6 +35,11 @@ class Mirror:
         with time_limit(limit_seconds(0), f"listing {url}"):
             store, root = store_of(url)
             files = store.find(root, detail=True)
+        names = {path.removeprefix(f"{root}/") for path in files}
+        for left in self.directory.glob("step-*.pt") if names and own_rank() > 0 else ():
+            if left.name not in names:
+                # Only rank 0 writes these and, in the store, has removed it since the last start.
+                left.unlink()
         for path, about in files.items():
             name = path.removeprefix(f"{root}/")
             target = self.directory / name
@@ -45,13 +50,13 @@ class Mirror:
         return bool(self._copied)
 
     @contextmanager
-    def following(self, seconds: float) -> Iterator[None]:
-        """Copy changed files every `seconds` while the `with` body runs."""
-        has_ended = Event()
+    def following(self, seconds: float, work: Callable[[], None] | None = None) -> Iterator[None]:
+        """Copy changed files, or call `work`, every `seconds` while the `with` body runs."""
+        work, has_ended = work or self.copy, Event()
 
         def follow() -> None:
             while not has_ended.wait(seconds):
-                self.copy()
+                work()
 
         # A daemon thread, so that a blocked storage client does not keep this process alive.
         thread = Thread(target=follow, name="mirror", daemon=True)

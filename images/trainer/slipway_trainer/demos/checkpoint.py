@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F  # noqa: N812 - its usual name
 
-from slipway.checkpoint_store import Store
+from slipway.checkpoint_store import Store, agreed
 from slipway.checkpoints import stopping
 from slipway_trainer.training import report
 from slipway_trainer.training.distributed import World, total
@@ -98,9 +98,7 @@ class Checkpoints:
     def newest(self) -> dict[str, Any] | None:
         """Return the newest valid checkpoint, on all ranks; see `Store.newest`."""
         # Only rank 0 reads, so all ranks get the same checkpoint, and the others need no access.
-        read = [self.store.newest() if self.world.rank == 0 else None]
-        dist.broadcast_object_list(read)
-        return read[0]
+        return agreed(self.store.newest() if self.world.rank == 0 else None)
 
 
 def _random_state(device: torch.device) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from jobs.observe.log_ends import LogEnds
 from jobs.observe.run_state import RunState
 from jobs.records.archive import Run
 from jobs.result import End, FailureDetails, RunResult, explain
+from jobs.run.retry import curable
 from tests.unit.jobs_objects import clock, declared, ended, pod, runs, seen, warning
 from tests.unit.not_none import not_none
 
@@ -121,6 +122,18 @@ def test_a_known_cause_is_named_with_what_to_do(
 ) -> None:
     text = story(run, of=declared(**of))
     assert [each for each in words if each not in text] == []
+
+
+def test_an_eviction_by_a_kubelet_is_retried_and_told_once() -> None:
+    """The pod and its condition have the same message."""
+    low = "The node was low on resource: memory. "
+    by_kubelet = {**TAKEN, "reason": "TerminationByKubelet", "message": low}
+    evicted = pod(1, state=ended(137), phase="Failed", conditions=[by_kubelet])
+    evicted["status"] |= {"reason": "Evicted", "message": low}
+    run = seen("Failed", evicted)
+    lost = RunResult(state="Failed", reason=str(run.failure), failure=told(run))
+    assert "TerminationByKubelet" in str(curable(lost, ["lostNode"]))
+    assert explain("mine", lost).count("low on resource") == 1
 
 
 def test_a_replica_that_was_started_again_shows_both_its_logs() -> None:

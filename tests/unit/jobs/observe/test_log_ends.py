@@ -54,6 +54,14 @@ def test_of_ranks_that_hang_the_one_that_the_others_wait_for_is_named(
     assert ends.silent() == []
 
 
+def test_a_long_line_is_cut_as_a_result_has_to_fit_into_a_config_map(tmp_path: Path) -> None:
+    tracked, run = seen("Failed", pod(0, state=ended(1, "it"))), Run(tmp_path)
+    log = run.log(0, tracked.failures[0].exit.container_id)
+    log.path.write_text(f"{STAMP} step 5 {'of' * 2**16}\n")
+    [shown] = LogEnds(tracked, run).relevant()
+    assert (shown[:8], len(shown)) == ("step 5 o", 1000)
+
+
 _DUMP = [
     "Thread 0x00007f0a1b7fe6c0 (most recent call first):",
     '  File "/usr/lib/python3.13/threading.py", line 359 in wait',

@@ -1,36 +1,48 @@
 """A run's ledger in its cluster, from which a later `up` goes on."""
 
+import base64
 import json
+from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
 from jobs.observe.wait import InterruptedWait
-from jobs.run.ledger import Ledger
+from jobs.records.archive import Archive
+from jobs.run.ledger import Ledger, _packed
 from scripts.cli.runs import detached
 from scripts.cli.state import JobState, StackState
 from scripts.cli.terminal import CommandError
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.jobs.run.test_lifecycle import INPUTS, changed
+from tests.unit.row import Row
 
 _CORE = "/api/v1/namespaces/slipway-jobs"
 _RUN = {**INPUTS, "facts": {"revision": "abc"}, "succeeded": "mine-1"}
 
 
-def test_an_up_goes_on_with_a_started_waiter_whose_next_pod_has_the_limits_of_today() -> None:
+def test_an_up_goes_on_with_a_started_waiter_whose_next_pod_has_the_limits_of_today(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Ledger, "begin", begin := MagicMock())
     with served(FakeApi()) as api:
 
         def resumes(now: Any, **values: str) -> bool:
             ledger = {"data": {"run": json.dumps(_RUN), **values}}
             api.says("GET", f"{_CORE}/configmaps/mine-waiter", ledger)
-            return Ledger.connect(api.kubeconfig, "slipway-jobs", "mine").resume(now)
+            return Ledger.connect(api.kubeconfig, "slipway-jobs", "mine").resume(now, now, Row())
 
         api.says("GET", f"{_CORE}/pods", {"items": [{"metadata": {"name": "waiter"}}]})
         assert not resumes(INPUTS)
         assert not resumes(changed("job/epochs", 2), status="2 ranks")
         assert resumes(INPUTS, result="{}")
         assert resumes(changed("job/timeout", 9000), status="2 ranks")
-    [delete, patch] = [each for each in api.asked if each[0] != "GET"]
+        assert not begin.called
+        asked = [each for each in api.asked if each[0] != "GET"]
+        assert resumes({**INPUTS, "waiter": "newer"}, status="2 ranks")
+        begin.assert_called_once_with(_RUN, "newer", None)
+    [delete, patch] = asked
     assert delete[:2] == ("DELETE", f"{_CORE}/pods/waiter")
     run = {**_RUN, "job": changed("job/timeout", 9000)["job"]}
     assert json.loads(patch[2]["data"]["run"]) == run
@@ -47,3 +59,45 @@ def test_to_wait_is_as_patient_with_the_cluster_as_up_is(monkeypatch: pytest.Mon
         monkeypatch.setattr(detached, "read_state", lambda _stack, **_secrets: state)
         with pytest.raises(CommandError, match="after 120 s"):
             detached.wait("dev", "mine")
+
+
+def test_the_same_logs_are_packed_alike_at_any_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a waiter that starts again leaves further objects each time."""
+    (tmp_path / "0.log").write_text("step 5")
+    before = _packed(tmp_path, 9)
+    monkeypatch.setattr("time.time", lambda: 2e9)
+    assert _packed(tmp_path, 9) == before
+
+
+def test_a_waiter_in_another_image_or_with_another_hook_is_outdated() -> None:
+    old: dict[str, Any] = {"url": "https://old"}
+    job = {"spec": {"template": {"spec": {"containers": [{"image": "waiter:1"}]}}}}
+    hook = {"data": {"hook": base64.b64encode(json.dumps(old).encode()).decode()}}
+    with served(FakeApi()) as api:
+        api.says("GET", "/apis/batch/v1/namespaces/slipway-jobs/jobs/mine-waiter", job)
+        api.says("GET", f"{_CORE}/secrets/mine-waiter", hook)
+        ledger = Ledger.connect(api.kubeconfig, "slipway-jobs", "mine")
+
+        def outdated(image: str, hook: dict[str, Any] | None) -> bool:
+            return ledger.is_outdated({"waiter": image, "hook": hook})
+
+        assert not outdated("waiter:1", old)
+        assert outdated("waiter:2", old)
+        assert outdated("waiter:1", {"url": "https://new"})
+        assert outdated("waiter:1", None)
+
+
+def test_a_waiter_that_can_not_run_again_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its last status would be shown for ever. A pod of it that was evicted stays, too."""
+    monkeypatch.setattr("jobs.run.ledger._START_SECONDS", 0.5)
+    gone = {"state": {"waiting": {"reason": "ImagePullBackOff"}}}
+    evicted = {"status": {"phase": "Failed"}}
+    waiter = {"status": {"phase": "Running", "containerStatuses": [gone]}}
+    with served(FakeApi()) as api:
+        api.says("GET", f"{_CORE}/configmaps/mine-waiter", {"data": {"status": "2 ranks"}})
+        api.says("GET", f"{_CORE}/pods", {"items": [evicted, waiter]})
+        ledger = Ledger.connect(api.kubeconfig, "slipway-jobs", "mine")
+        with pytest.raises(InterruptedWait, match="ImagePullBackOff"):
+            ledger.follow(Row(), Archive(Path("/nowhere")), to_the_end=True)

@@ -35,6 +35,7 @@ class Quiet(Row):
 def ledger(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
     """The ledger of a run without a waiter in the cluster."""
     made = MagicMock(**{"read_values.return_value": None, "resume.return_value": False})
+    made.is_outdated.side_effect = lambda inputs: inputs["waiter"] != "image"
     monkeypatch.setattr(lifecycle, "_api", lambda _: made)
     return made
 
@@ -77,11 +78,23 @@ def test_what_can_alter_the_result_trains_again(path: str, value: object, trains
     ("written", "more", "changes"),
     [
         ({"status": "2 ranks: 2 running"}, {"waiter": "image"}, {}),
+        ({"status": "2 ranks: 2 running"}, {"waiter": "image", "image": "newer"}, {"image": False}),
+        ({"result": "{}"}, {"image": "newer"}, {"image": False, "result": False}),
+        (None, {"image": "newer"}, {"image": False, "result": True}),
+        ({"status": "2 ranks: 2 running"}, {"waiter": "newer"}, {"result": False}),
         ({"status": "2 ranks: 2 running"}, {}, {"result": False}),
         (None, {"waiter": "image"}, {"result": True}),
         (None, {"kubeconfig": UNKNOWN}, {"kubeconfig": False}),
     ],
-    ids=["goes on", "is to be waited for now", "is gone", "can't be asked in a preview"],
+    ids=[
+        *("goes on", "goes on with an older trainer", "has ended with it", "is gone with it"),
+        *(
+            "has an outdated waiter",
+            "is to be waited for now",
+            "is gone",
+            "can't be asked in a preview",
+        ),
+    ],
 )
 def test_a_run_that_was_left_to_its_waiter_is_trained_again_only_if_it_is_gone(
     written: dict[str, str] | None, more: Any, changes: dict[str, bool], ledger: MagicMock
@@ -107,11 +120,12 @@ def test_where_a_waiter_is_refused_the_run_is_waited_for_here(
 
 
 def test_a_change_in_place_reaches_the_waiter_of_a_run_in_progress(ledger: MagicMock) -> None:
-    ledger.resume.return_value, now = True, changed("job/stall", 600)
+    ledger.resume.return_value, now = True, {**changed("job/stall", 600), "image": "newer"}
     ledger.follow.side_effect = Unreachable("no route")
     with pytest.raises(RuntimeError, match=r"no route\. If it has been submitted, it continues"):
         PyTorchJobHandler().update({**INPUTS, "result": {"state": "Running"}}, now, Quiet())
-    assert ledger.resume.call_args.args[0]["job"]["stall"] == 600
+    resumed = ledger.resume.call_args.args[0]
+    assert (resumed["job"]["stall"], resumed["image"]) == (600, INPUTS["image"])
     assert not ledger.remove.called
 
 
@@ -172,7 +186,7 @@ def test_the_log_of_a_run_is_searched_by_metrics_that_come_after_it() -> None:
         state = {**now, **found}
     labelled = {**state, "job": {**state["job"], "labels": {"team": "vision"}}}
     kept = PyTorchJobHandler().update(state, labelled, Quiet())
-    assert kept == {"result": state["result"]}, "what did not change is not looked for again"
+    assert kept["result"] == state["result"], "what did not change is not looked for again"
 
 
 @pytest.mark.parametrize(
@@ -196,7 +210,7 @@ def test_a_renamed_job_keeps_its_run_and_takes_its_logs(
             PyTorchJobHandler().update(before, now, row)
         ledger.read_values.return_value = {"result": ""}
         ledger.catch_up.return_value = RunResult.from_map(SUCCEEDED)
-    assert PyTorchJobHandler().update(before, now, row) == {"result": SUCCEEDED}
+    assert PyTorchJobHandler().update(before, now, row)["result"] == SUCCEEDED
     assert {call.args[0]["job"]["name"] for call in made.call_args_list} == {"first"}
     assert [each.call_count for each in (removed, ledger.remove)] == [1, 1]
     records = History(of_job("dev", f"{component}third")).records()

@@ -9,6 +9,7 @@ from typing import Any, cast
 from unittest.mock import MagicMock, patch
 
 import pytest
+from kubernetes.client.exceptions import ApiException
 
 from jobs.api.client import JobApi
 from jobs.model.manifest import manifest
@@ -252,15 +253,21 @@ def test_a_jobs_age_is_by_the_api_servers_clock_which_may_be_another() -> None:
         assert JobApi.connect(api.kubeconfig, "slipway-jobs", "mine").age(job) == 90
 
 
-def test_a_pod_whose_node_is_lost_is_given_up_and_the_others_are_waited_for() -> None:
-    left = [
+@pytest.mark.parametrize("refusal", [None, ApiException(status=403)])
+def test_a_pod_whose_node_is_lost_is_given_up_and_the_others_are_waited_for(
+    refusal: ApiException | None,
+) -> None:
+    """A waiter, which may not read nodes, knows it by what removed the pod."""
+    left: list[dict[str, Any]] = [
         {"metadata": {"name": name, "deletionTimestamp": clock(0)}, "spec": {"nodeName": name}}
         for name in ("well", "lost")
     ]
+    removed = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
+    left[1]["status"] = {"conditions": [removed]}
     api = MagicMock(spec=JobApi)
     api.namespace, api.name = "slipway-jobs", "mine"
     api.get.return_value = None
-    api.nodes.return_value = [node("well")]
+    api.nodes.side_effect = refusal or [[node("well")]]
     api.pods.side_effect = lambda: [*left]
     api.delete_pod.side_effect = lambda *_, **__: left.clear()  # the other one ends by itself
     remove(api, Quiet())

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from slipway.events import reported
+from slipway.events import SPOOL_BYTES, reported
 from slipway_trainer.agent.artifacts import sort
 from slipway_trainer.agent.tracking import figures, sinks
 from slipway_trainer.agent.tracking.sinks import Dataset, RefusedError, Run, Sink, Texts
@@ -93,6 +93,7 @@ class Sender:
         lost = {
             "the run": not self._is_open,
             f"{events} events": events > 0,
+            "later events, for want of room": self.spool.stat().st_size >= SPOOL_BYTES,
             "parameters": not self._has_facts,
             f"{len(self.files_left or ())} files": bool(self.files_left),
             "the end of the run": self._is_open and not self._is_closed,

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slipway.events import Events
-from slipway_trainer.agent import artifacts
+from slipway_trainer.agent import artifacts, launch
 from slipway_trainer.agent.mirror import Mirror
 from tests.unit.images.trainer.store import store
 
@@ -186,6 +186,38 @@ def test_a_mirror_follows_what_the_program_writes_and_removes(
         (outputs / name).touch()
     mirror.copy(settled_seconds=0)
     assert files(url) == {**theirs, ".metadata": ""}
+
+
+def test_a_long_copy_is_told_of(
+    outputs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A rank that prints nothing for 30 s after rank 0 is done would be given up."""
+
+    def put(own: object, *arguments: str, **options: object) -> None:
+        time.sleep(0.5)
+        assert '"event": "copying"' in capsys.readouterr().out
+        MemoryFileSystem.put(own, *arguments, **options)
+
+    monkeypatch.setattr(launch, "_TELL_SECONDS", 0.01)
+    monkeypatch.setenv("SLIPWAY_OUTPUTS", "demanded")
+    mirror = Mirror(outputs, "")
+    assert launch._copy(outputs, store("long", put=put), 0, {}, mirror)[0] == 0
+
+
+@pytest.mark.parametrize("rank", ["0", "1"])
+def test_only_rank_0_keeps_a_checkpoint_that_its_store_lacks(
+    rank: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another pod has it from an earlier start, and would copy it back."""
+    monkeypatch.setenv("RANK", rank)
+    url = f"{store('two')}/{uuid4()}"
+    fsspec.filesystem("two").pipe_file(f"{url}/step-2.pt", b"newer")
+    for name in ("step-1.pt", "__1_0.distcp"):
+        (tmp_path / name).touch()
+    Mirror(tmp_path, url).fetch()
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left - {"step-1.pt"} == {"step-2.pt", "__1_0.distcp"}
+    assert ("step-1.pt" in left) == (rank == "0")
 
 
 def test_a_store_that_does_not_answer_is_tried_again_and_warned_of_once(

@@ -115,6 +115,16 @@ def test_what_a_server_refuses_is_counted_and_the_rest_goes_on(started: Started)
     assert (sink.ended, sink.tags["state"]) == (False, "Failed")
 
 
+def test_events_that_had_no_room_are_told_of(
+    started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sender, _ = started(Kept())
+    emit(sender, 1)
+    work(sender)
+    monkeypatch.setattr(module, "SPOOL_BYTES", sender.spool.stat().st_size)
+    assert sender.lost() == "later events, for want of room"
+
+
 def test_large_files_stay_refused_count(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LARGEST_FILE", 10)
     files = {"small": b"1", "trace/b": b"22"}

@@ -40,13 +40,9 @@ def read_script(job: TrainingJob, key: str, folder: Path | None = None) -> Scrip
     """
     path = (folder or project_dir()) / str(job.script)
     try:
-        if path.is_file():
-            paths = {path.name: path}
-        else:
-            inside = _files(path) if path.is_dir() else ()
-            paths = dict(_named(each, path) for each in inside)
-        usable = (name for name, each in paths.items() if each.exists() and _UTF8.fullmatch(name))
-        files = {name: paths[name] for name in usable}
+        top, inside = (path, _files(path)) if path.is_dir() else (path.parent, iter((path,)))
+        paths = dict(_named(each, top) for each in inside)
+        files = {name: at for name, at in paths.items() if at.exists() and _UTF8.fullmatch(name)}
         wrong = _wrong(job, path, files)
         if wrong is None:
             contents = {name: files[name].read_bytes() for name in files}
@@ -85,20 +81,20 @@ def _wrong(job: TrainingJob, path: Path, files: Mapping[str, Path]) -> tuple[str
     listed = ", ".join(f"{name} ({sizes[name]:,})" for name in largest)
     return "script", (
         f"{script} is {total:,} bytes, but a ConfigMap holds at most {LIMIT:,}; the largest of its "
-        f"{len(files)} files: {listed}. Remove what the program does not need; keep data in a "
-        "volume or in the job's `data` (docs/data.md); or use `build`, which accepts folders of "
-        "any size (docs/own-job.md#build)"
+        f"{len(files)} files: {listed}. Remove or hide (.name) what the program does not need; "
+        "keep data in a volume or in the job's `data` (docs/data.md), or without a cluster in "
+        "another folder; or use `build`, which accepts folders of any size (docs/own-job.md#build)"
     )
 
 
 def _files(folder: Path, above: Collection[Path] = ()) -> Iterator[Path]:
-    """Yield a folder's files, broken links and empty folders, except hidden and Python cache files.
+    """Yield a folder's files, broken links and empty folders; none that is hidden or Python's own.
 
     Links are followed, unless they lead to a folder that contains them.
     """
     inside = {*above, folder.resolve()}
     for path in sorted(folder.iterdir(), key=lambda each: (each.is_dir(), each.name)):
-        if path.name.startswith(".") or path.name == "__pycache__":
+        if path.name.startswith((".", "__pycache__")) or (path / "pyvenv.cfg").exists():
             continue
         if path.is_dir():
             if path.resolve() not in inside:
@@ -189,11 +185,9 @@ def declare_images(
     has_gpus = cluster.gpus is not None and wants_gpus(job)
     base = images.spec(job.torch, gpus=has_gpus, cifar=_uses_cifar10(job, script))
     own = image_spec(job, base.name)
-    image: Input[str]
-    if own is not None:
-        image = images.of_job(own, base)
-    else:
-        image = images.provide(base).reference if job.image is None else job.image
+    image: Input[str] | None = job.image if own is None else images.of_job(own, base)
+    if image is None:
+        image = images.provide(base).reference
     if not job.fetches:
         return image, ""
     is_trainers = job.requirements is not None or (own is None and job.image is None)

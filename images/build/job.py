@@ -30,9 +30,11 @@ DOCKERFILE = Path(__file__).with_name("requirements.Dockerfile")
 LISTED = "requirements.txt"
 """The name of the requirements file in the build context."""
 _ANOTHER_FILE = re.compile(
-    r"-[rce]|--(?:requirement|constraint|editable)\b|\.{0,2}/|[^#]*@\s*file:|file:"
+    r"-[rce]|--(?:requirement|constraint|editable)"
+    r"|(?:-f|--find-links)(?![\s=]*(?:\$|(?!file:)\w+:))"
+    r"|(?:[\w.\-\[\], ]+@)?\s*(?:file:|[.~]|[^\s:;#$]*(?:/|\.(?:whl|zip|t(?:ar|gz|bz|xz|lz))\b))"
 )
-"""Matches lines that refer to another file:
+"""Matches lines that refer to another file, by an option or in place of a URL:
 https://pip.pypa.io/en/stable/reference/requirements-file-format/"""
 
 
@@ -205,8 +207,7 @@ class RequirementsSpec(JobImageSpec):
         The result does not quote the line, since a URL in it may contain a password.
         """
         if _ANOTHER_FILE.match(line):
-            another = "refers to another file, which is not available in the build"
-            return f"{another}; list the packages themselves, or use `build`"
+            return "refers to another file, which the build lacks; list packages, or use `build`"
         base = trainer_of(f"localhost/{self.base}")
         with suppress(InvalidRequirement):
             required = Requirement(re.split(r"\s(?:#|--)|\\", line)[0].strip())

@@ -69,8 +69,8 @@ class LocalRun:
             OSError: a process could not be started.
             KeyboardInterrupt: the user pressed Ctrl-C; the ranks have exited.
         """
-        files = self.script.mounted
-        submission = Submission(job=self.job, image="", script=files, place=VOLUME_URL)
+        script = self.script.mounted
+        submission = Submission(job=self.job, image="", script=script, place=VOLUME_URL)
         document = manifest(submission, labels={RUN_LABEL: self.kept.id})
         document["metadata"] |= {"uid": self.kept.id, "creationTimestamp": now()}
         self._state, began = RunState(document), time.monotonic()
@@ -91,8 +91,7 @@ class LocalRun:
             (script / name).write_bytes(content)
         with socket.create_server((LOOPBACK, 0)) as free:
             port = free.getsockname()[1]
-        place = self.kept.directory, self.python, port
-        for each in processes(self.job, self._state.job, *place):
+        for each in processes(self.job, self._state.job, self.kept.directory, self.python, port):
             printed = each.start(script, self.checkpoints).stdout
             self._replicas.append(each)
             reader = threading.Thread(target=self._read, args=(each.number, printed), daemon=True)
@@ -137,8 +136,7 @@ class LocalRun:
 
     def _stop(self) -> None:
         """Stop the processes: with SIGTERM, to make them print stack traces, then with SIGKILL."""
-        resumes = self.job.checkpoint is not None
-        seconds = _STOP_WITH_CHECKPOINT_SECONDS if resumes else _STOP_SECONDS
+        seconds = _STOP_SECONDS if self.job.checkpoint is None else _STOP_WITH_CHECKPOINT_SECONDS
         deadline = time.monotonic() + seconds
         try:
             for each in self._replicas:

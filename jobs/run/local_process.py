@@ -6,6 +6,7 @@ It runs the pod's command from the manifest, with the variables that the trainin
 import json
 import os
 import re
+import shlex
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from core.files import write
 from core.manifests import KEPT_DIRECTORY
 from core.paths import CHECKOUT
 from core.problem import Problem, located
@@ -39,7 +41,8 @@ _IMAGES = {
 _OF_A_RANK = re.compile("RANK|LOCAL_.*|WORLD_SIZE|MASTER_.*|(PET|SLIPWAY|TORCHELASTIC)_.*")
 _LEFT_OUT = ("KEPT", "OUTPUTS", "OUTPUTS_EVERY", "HOLD", "DEBUG", "DRILL")
 _OF_A_CLUSTER = {f"SLIPWAY_{each}" for each in _LEFT_OUT}
-_PLACES = re.compile(rf"(^|(?<=[=:,]))({OUTPUT_DIR}|{WORK}/src|{SCRIPT}|{KEPT_DIRECTORY})(?=/|$)")
+_OF_A_POD = "|".join((OUTPUT_DIR, f"{WORK}/src", SCRIPT, KEPT_DIRECTORY))
+_PLACES = re.compile(rf"""(?<![^\s=:,;&|<>(\[{{])(["']?)({_OF_A_POD})(?![\w.-])""")
 _REFERENCE = re.compile(r"\$(?:(\$)|\((\w+)\))")
 
 
@@ -73,6 +76,10 @@ class LocalProcess:
             Path(f"{self.root}{inside}").parent.mkdir(parents=True, exist_ok=True)
             Path(f"{self.root}{inside}").symlink_to(target)
         (self.root / "termination-log").touch()
+        (self.root / "bin").mkdir()
+        program = f'#!/bin/sh\nexec {shlex.quote(self.command[0])} "$@"\n'
+        for name in ("python", "python3"):  # a link to it would leave a virtual environment
+            write(self.root / "bin" / name, program, mode=0o755)
         self.process = subprocess.Popen(
             self.command,
             cwd=work,
@@ -141,10 +148,10 @@ def processes(
     for number, name in enumerate(names):
         [container] = pods[places[number][0]]["spec"]["containers"]
         root = folder / name
-        placed = partial(_PLACES.sub, lambda match, root=root: f"{root}{match[2]}")
+        placed = partial(_PLACES.sub, lambda match, root=root: f"{match[1]}{root}{match[2]}")
         declared = _declared(job, container["env"], document["metadata"]["labels"][RUN_LABEL])
         variables = {
-            **_inherited(python, {each: placed(text) for each, text in declared.items()}),
+            **_inherited(root, python, {each: placed(text) for each, text in declared.items()}),
             **_operators(topology, number, port),
             "HOSTNAME": name,
             "SLIPWAY_ROOT": str(root),
@@ -158,12 +165,12 @@ def processes(
         yield LocalProcess(number, name, root, [python, *map(placed, filled)], variables)
 
 
-def _inherited(python: str, own: Mapping[str, str]) -> dict[str, str]:
+def _inherited(root: Path, python: str, own: Mapping[str, str]) -> dict[str, str]:
     """Return the user's environment, the image's variables that suit any Python, and `own`."""
     users = {name: text for name, text in os.environ.items() if not _OF_A_RANK.fullmatch(name)}
     variables = {**_IMAGES, **users, **own}
-    ours = {"PATH": [Path(python).parent], "PYTHONPATH": [_TRAINER / "python", _TRAINER]}
-    for name, first in ours.items():
+    programs, packages = (root / "bin", Path(python).parent), (_TRAINER / "python", _TRAINER)
+    for name, first in (("PATH", programs), ("PYTHONPATH", packages)):
         variables[name] = os.pathsep.join(filter(None, [*map(str, first), variables.get(name)]))
     return variables
 
@@ -195,8 +202,7 @@ def _operators(topology: Topology, number: int, port: int) -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",
         "RANK": rank,
         "WORLD_SIZE": str(topology.world_size),
-        "GLOO_SOCKET_IFNAME": "lo",
-        "NCCL_SOCKET_IFNAME": "lo",
+        **dict.fromkeys(("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"), "lo"),
     }
 
 

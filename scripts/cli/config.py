@@ -76,7 +76,7 @@ def job_name(program: Path) -> str:
     """Return a name for a job that runs `program`, different from all names in the catalogue."""
     from jobs.config import CATALOG  # noqa: PLC0415 - it takes a second
 
-    name = re.sub("[^a-z0-9]+", "-", program.stem.lower()).strip("-") or "job"
+    name = re.sub("[^a-z0-9]+", "-", program.stem.lower()).strip("-")[:36].strip("-") or "job"
     return f"my-{name}" if name in CATALOG or not name[0].isalpha() else name
 
 

@@ -1,9 +1,10 @@
 """`make local JOB=…` and `run SCRIPT`: run a job's ranks as processes on this machine.
 
-<state>/local/<folder>/runs/<job>/<run id>/   the last runs: result.json, logs, files
-<state>/local/<folder>/kept/                  checkpoints, from which the next run continues
+<state>/local/<owner>/runs/<job>/<run id>/   the last runs: result.json, logs, files
+<state>/local/<owner>/kept/                  checkpoints, from which the next run continues
 """
 
+import hashlib
 import json
 import os
 import secrets
@@ -17,7 +18,7 @@ from typing import Any
 import yaml
 
 from core.files import private_directory, write
-from core.paths import environment_dir, project_name, state_dir
+from core.paths import environment_dir, of_project, state_dir
 from core.problem import raised
 from core.process import run as answer
 from jobs import config
@@ -48,7 +49,7 @@ def run_job(stack: str, job: str, python: str = "") -> int:
     section = settings_of(stack).get(_KEY)
     jobs = section if isinstance(section, dict) else {}
     require_job(stack, job, jobs)
-    return _run(job, jobs, python)
+    return _run(job, jobs, python, of_project(stack))
 
 
 def run_script(
@@ -68,20 +69,20 @@ def run_script(
             what = "NAME=YAML, such as 'require={loss: {max: 0.5}}'"
             why = f": {' '.join(str(error).split())}" if isinstance(error, yaml.YAMLError) else ""
             raise CommandError(f"--set {each} is not allowed{why}; use {what}.") from error
-    options = {"args": [*args] or None, "workers": workers, "script": str(Path(script).absolute())}
+    path = Path(script).absolute()
+    options = {"args": [*args] or None, "workers": workers, "script": str(path)}
     declared |= {name: value for name, value in options.items() if value is not None}
-    name = job_name(Path(script).absolute())
-    return _run(name, {name: declared}, python)
+    name, digits = job_name(path), hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:6]
+    return _run(name, {name: declared}, python, f"{name}-{digits}")
 
 
-def _run(name: str, jobs: Mapping[str, Any], python: str) -> int:
-    place = f"{_KEY}.{name}"
-    loaded = config.read(jobs, _KEY, Surroundings())
-    wrong = [each for each in loaded.problems if f"{each.key}.".startswith(f"{place}.")]
+def _run(name: str, jobs: Mapping[str, Any], python: str, place: str) -> int:
+    key, loaded = f"{_KEY}.{name}", config.read(jobs, _KEY, Surroundings())
+    wrong = [each for each in loaded.problems if f"{each.key}.".startswith(f"{key}.")]
     own = [each for each in loaded.jobs if each.name == name]
-    if wrong := [*wrong, *(each for job in own for each in problems(job, place))]:
+    if wrong := [*wrong, *(each for job in own for each in problems(job, key))]:
         raise CommandError("\n  ".join(["Nothing was run:", *map(str, wrong)]))
-    folder = state_dir() / "local" / project_name()
+    folder = state_dir() / "local" / place
     archive, path = Archive(folder / "runs" / name), _python(python)
     archive.keep([each.id for each in archive.runs()[-_KEPT + 1 :]])
     run_id = f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"

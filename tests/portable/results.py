@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from core.paths import CHECKOUT, project_dir, project_name, state_dir
+from core.paths import CHECKOUT, of_project, project_dir, state_dir
 from scripts.cli import local
 
 ENTRIES: Mapping[str, dict[str, Any]] = yaml.safe_load(
@@ -40,6 +40,6 @@ def run_here(name: str, fields: Mapping[str, Any]) -> tuple[int, dict[str, Any]]
     (project_dir() / "Pulumi.mine.yaml").write_text(yaml.safe_dump(document))
     code = local.run_job("mine", name, sys.executable)
     *_, file = sorted(
-        (state_dir() / "local" / project_name() / "runs" / name).glob("*/result.json")
+        (state_dir() / "local" / of_project("mine") / "runs" / name).glob("*/result.json")
     )
     return code, json.loads(file.read_text())

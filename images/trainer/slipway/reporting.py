@@ -26,17 +26,23 @@ def numbers(values: Mapping[str, Any]) -> dict[str, float]:
 
 
 @harmless
-def log(epoch: int | None = None, step: int | None = None, **numbers: Any) -> None:
+def log(epoch: int | dict[str, Any] | None = None, step: int | None = None, **numbers: Any) -> None:
     """Report current metrics, and keep them for `finish`.
 
     Args:
         epoch: Counted from 1. If set, the metrics are also in the result's history by epoch, where
             a later report for the same epoch replaces an earlier one.
         step: The current step, however you count steps.
-        numbers: Metrics, as keyword arguments. One-element tensors count as numbers; other values
-            are ignored.
+        numbers: Metrics, as keyword arguments or a map, which comes first, as for `wandb.log`.
+            One-element tensors count as numbers; other values are ignored.
     """
+    if isinstance(epoch, Mapping):
+        numbers = {**epoch, **numbers}
+        epoch, step = numbers.pop("epoch", None), numbers.pop("step", step)
     metrics = _add(numbers, epoch)
+    # Again, as after `finish`, or in a forked process, which starts without exit handlers.
+    atexit.unregister(_finish_at_exit)
+    atexit.register(_finish_at_exit)
     Events(own_rank()).emit("metrics", **_present(epoch=epoch, step=step), metrics=metrics)
 
 
@@ -62,20 +68,19 @@ def finish(*, dataset: str | None = None, samples_seen: int | None = None, **num
     termination.leave({"rank": own_rank(), **left, **facts, **own})
 
 
-@atexit.register
 def _finish_at_exit() -> None:
     """Store the result if `finish` was not called, but not of a program that failed."""
     if _latest and not hasattr(sys, "last_value"):
         finish()
 
 
-def _add(values: Mapping[str, Any], epoch: int | None = None) -> dict[str, float]:
+def _add(values: Mapping[str, Any], epoch: Any = None) -> dict[str, float]:
     """Record the numbers in `values`, also by epoch if `epoch` is set, and return the numbers."""
     valid = numbers(values)
     _latest.update(valid)
     for name, value in valid.items() if epoch is not None else ():
         of_epochs = _epochs.setdefault(name, {})
-        of_epochs[int(epoch)] = value  # type: ignore[arg-type]
+        of_epochs[int(epoch)] = value
         while len(of_epochs) > 1000:  # keep the latest
             del of_epochs[min(of_epochs)]
     return valid

@@ -69,6 +69,7 @@ def test_a_folder_is_mounted_as_it_is_without_caches_and_hidden_files(tmp_path: 
         "own/zero.txt": b"a\0b",
     }
     unwanted = ("own/.git/config", "own/__pycache__/a.pyc", "own/lib/.hidden", "other.py")
+    unwanted += ("own/env/pyvenv.cfg", "own/env/lib/a.py")
     found = script(write(tmp_path, {**wanted, **dict.fromkeys(unwanted, b"x")}), "own")
     assert unpacked(found) == {name.removeprefix("own/"): wanted[name] for name in wanted}
     assert len(found.config_map("jobs")["binaryData"]) == 2
@@ -202,6 +203,7 @@ def test_a_folder_over_the_limit_names_its_largest_files_and_a_remedy(tmp_path: 
     assert script(tmp_path, "own").files.keys() == {"train.py", "weights.bin"}
     text = refusal(write(tmp_path, {"own/weights.bin": bytes(LIMIT)}), "own").text
     assert all(words in text for words in ("weights.bin", "use `build`", "1,048,576")), text
+    assert "without a cluster in another folder" in text
     with (tmp_path / "own/weights.bin").open("wb") as sparse:
         sparse.truncate(70 * LIMIT)  # it is not read
     assert "keep data in a volume" in refusal(tmp_path, "own").text

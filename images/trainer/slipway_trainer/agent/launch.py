@@ -181,8 +181,7 @@ def _set_torchruns_variables() -> None:
     # https://docs.pytorch.org/docs/2.14/elastic/run.html#environment-variables
     if "TORCHELASTIC_RUN_ID" in os.environ:
         ranks = dict.fromkeys(("GROUP_RANK", "ROLE_RANK", "NODE_RANK"), os.environ["RANK"])
-        size = os.environ["WORLD_SIZE"]
-        sizes = dict.fromkeys(("GROUP_WORLD_SIZE", "ROLE_WORLD_SIZE"), size)
+        sizes = dict.fromkeys(("GROUP_WORLD_SIZE", "ROLE_WORLD_SIZE"), os.environ["WORLD_SIZE"])
         none = dict.fromkeys(("TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS"), "0")
         os.environ.update({**ranks, **sizes, **none, **os.environ})
 
@@ -201,7 +200,8 @@ def _run(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]]:
             message = merged(scratch, code, processes)
             return code, message if code != 0 else besides(scratch, message)
         if shutil.which(program[0]) is None:
-            text = f"{program[0]} is not on PATH; add its package to the job's `requirements`"
+            how = "one word per list item, ./X for a file in the folder, packages in `requirements`"
+            text = f"{program[0]} is no program on PATH: {how}"
             return _NOT_FOUND, {"rank": own_rank(), "error": text}
         code, last, pid = wait_for(program, scratch)
         # The program may also write the container's message itself.
@@ -269,10 +269,8 @@ def _destination(url: str, code: int, rank: int) -> str:
         replica = None if code == 0 and rank == 0 else given_rank()
     else:
         replica = int(os.environ.get("PET_NODE_RANK", os.environ.get("RANK", "0"))) or None
-    folders = [url.rstrip("/"), os.environ.get("SLIPWAY_RUN_ID", "")]
-    if replica is not None:
-        folders.append(f"replica-{replica}")
-    return "/".join(filter(None, folders))
+    own = None if replica is None else f"replica-{replica}"
+    return "/".join(filter(None, (url.rstrip("/"), os.environ.get("SLIPWAY_RUN_ID"), own)))
 
 
 if __name__ == "__main__":

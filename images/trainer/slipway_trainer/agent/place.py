@@ -47,7 +47,7 @@ class Place:
     def enter(self, program: Sequence[str]) -> list[str]:
         """Change into the working directory; return `program` with its paths adapted to it."""
         if SCRIPT.is_dir():
-            # The kubelet's ..data duplicates the files. After a restart, the copy already exists.
+            # The kubelet's ..data duplicates the files.
             others = shutil.ignore_patterns("..*")
             shutil.copytree(SCRIPT, self._copy, False, others, _copied, dirs_exist_ok=True)
             moved = [each.replace(f"{SCRIPT}/", f"{self._copy}/", 1) for each in program[:2]]
@@ -120,9 +120,10 @@ class Place:
 
 
 def _copied(source: str, target: str) -> None:
-    """Copy a file, and make the copy writable: files from a ConfigMap are read-only."""
-    shutil.copyfile(source, target)
-    Path(target).chmod(0o755)
+    """Copy a file, unless a restarted container has its own, and make the copy writable."""
+    if not Path(target).exists():
+        shutil.copyfile(source, target)
+        Path(target).chmod(0o755)  # files from a ConfigMap are read-only
 
 
 def _link(path: Path, target: Path) -> None:
@@ -142,7 +143,5 @@ def _pattern(name: str) -> str:
     *folders, last = Path(name).parts
     up = folders.count("..")
     suffix = escape(Path(last).suffix)
-    pattern = (
-        [escape(folders[up]), "**"] if folders[up:] else [f"*{suffix}" if suffix else escape(last)]
-    )
-    return "/".join([*folders[:up], *pattern])
+    own = f"*{suffix}" if suffix else escape(last)
+    return "/".join([*folders[:up], *([escape(folders[up]), "**"] if folders[up:] else [own])])

@@ -45,12 +45,11 @@ def merged(directory: Path, code: int, processes: int) -> dict[str, Any]:
         return read(directory / FIRST_FAILURE) or from_log("", code)
     ranks = sorted(int(path.stem) for path in directory.glob("[0-9]*.json"))
     left = [message for rank in ranks if (message := read(directory / f"{rank}.json"))]
-    if not left:
-        return {}
     reported = (message.get("samples_seen") for message in left)
     counts = [number for number in reported if isinstance(number, (int, float))]
     total = {"samples_seen": sum(counts)} if processes <= len(counts) == len(left) else {}
-    return {key: value for key, value in left[0].items() if key != "samples_seen"} | total
+    first = left[0] if left else {}
+    return {key: value for key, value in first.items() if key != "samples_seen"} | total
 
 
 def with_numbers(message: dict[str, Any], directory: Path) -> dict[str, Any]:
@@ -80,12 +79,13 @@ def besides(
     # multiprocessing's report on a process that ended with an exception.
     printed = re.search(r"(?ms)^Process \S+:\n(Traceback .*)", text)
     child = next(iter(failed), None) or (in_text(printed[1]) if printed else None)
-    trained = noted(directory)
-    extra: dict[str, Any] = {"trained": trained} if trained else {}
+    extra: dict[str, Any] = {"trained": trained} if (trained := noted(directory)) else {}
     if child is not None:
         what = ", ".join(filter(None, (child.get("error"), child.get("at"))))
         extra["warning"] = f"the program succeeded, but a process that it started ended with {what}"
-    return {"rank": own_rank(), **own, **extra} if extra else {**own}
+    # Of rank 0's pod, another rank may have reported; elastic workers have no RANK.
+    first = {"rank": 0} if os.environ.get("RANK") == "0" else {}
+    return {"rank": own_rank(), **own, **extra, **first} if own or extra else {}
 
 
 def without_a_trace(directory: Path) -> dict[str, Any]:
@@ -142,8 +142,7 @@ def main(processes: int, program: list[str]) -> int:
     os.environ.setdefault("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "[${rank}] ")
     options = [*_replicas(), f"--nproc-per-node={processes}", "--max-restarts=0"]
     # So does standard output if it is searched for numbers, although only rank 0's numbers count.
-    tee = 2 if METRICS not in os.environ else 3
-    options += [f"--log-dir={directory / 'logs'}", f"--tee={tee}"]
+    options += [f"--log-dir={directory / 'logs'}", f"--tee={3 if METRICS in os.environ else 2}"]
     try:
         torchrun.main([*options, *program])
     except errors.ChildFailedError as error:

@@ -119,6 +119,11 @@ _ANOTHER = "refers to another file"
         (_BASE, "--requirement=more.txt", _ANOTHER),
         (_BASE, "../mine.whl", _ANOTHER),
         (_BASE, "mine @ file:///a.whl", _ANOTHER),
+        *((_BASE, line, _ANOTHER) for line in (".", ".[train]", "libs/mine", "~/mine", "mine.whl")),
+        *(
+            (_BASE, line, _ANOTHER)
+            for line in ("mine[x] @ ./mine", "-f wheels", "--find-links=./w")
+        ),
     ],
 )
 def test_another_torch_and_another_file_are_refused_by_their_lines(
@@ -135,6 +140,12 @@ def test_another_torch_and_another_file_are_refused_by_their_lines(
     [
         (_BASE, ""),
         (_BASE, "a==1 \\\n  --hash=sha256:0\n# -r x\nmine @ https://a.example/b.whl"),
+        (_BASE, "git+https://a.example/b@c/d\nb @ git+https://a.example/b@c/d\n${URL}/b.whl"),
+        (
+            _BASE,
+            "-f https://a.example/b\n--find-links=https://a.example\nb>=1; extra == 'a/b' # c/d",
+        ),
+        (_BASE, "https://a.example/b.whl\nb.zipper"),
         (_BASE, "torch\ntorchvision>=0.20 # any\ntorchmetrics==1.0.0"),
         (_BASE, "torch==2.6.0; python_version<'3.14'\ntorch @ https://index.example/torch.whl"),
         (f"{_BASE}-cifar", "torch[opt-einsum]~=2.14"),

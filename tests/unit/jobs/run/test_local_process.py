@@ -42,11 +42,15 @@ def test_the_variables_are_the_pods_and_the_operators() -> None:
 
 
 def test_placeholders_and_variables_are_filled_in_and_places_are_those_of_the_replica() -> None:
+    shell = 'a >/work/outputs/l --out "/work/outputs" ~/work/outputs /work/outputs2'
     args = ("{rank}", "{hosts}", "{run_id}", "--out=/work/outputs/a", "$(LEVEL)", "$(OTHER)", "$$x")
-    (*_, last), _ = started(workers=2, args=args, env={"LEVEL": "3", "DIR": "/work/outputs"})
+    (*_, last), _ = started(
+        workers=2, args=(*args, shell), env={"LEVEL": "3", "DIR": "/work/outputs"}
+    )
     place = "/runs/mine-1/mine-worker-1/work/outputs"
     hosts = "127.0.0.1,127.0.0.1,127.0.0.1"
-    expected = ["2", hosts, "mine-1", f"--out={place}/a", "3", "$(OTHER)", "$$x"]
+    shell = f'a >{place}/l --out "{place}" ~/work/outputs /work/outputs2'
+    expected = ["2", hosts, "mine-1", f"--out={place}/a", "3", "$(OTHER)", "$$x", shell]
     assert last.command[-len(expected) :] == expected
     assert last.variables["DIR"] == last.variables["SLIPWAY_OUTPUT_DIR"] == place
 
@@ -60,7 +64,7 @@ def test_the_python_that_is_given_is_the_first_on_path_and_the_users_own_variabl
     script = "/runs/mine-1/mine-master-0/opt/script/train.py"
     launcher = [_PYTHON, "-m", "slipway_trainer.launch", "--processes", "1", "--"]
     assert alone.command == [*launcher, script, "/work/data", "/data/work/outputs"]
-    assert alone.variables["PATH"].startswith("/home/me/env/bin:")
+    assert alone.variables["PATH"].startswith("/runs/mine-1/mine-master-0/bin:/home/me/env/bin:")
     assert alone.variables["PYTHONPATH"].endswith(":/mine")
     [alone], _ = started(workers=0, env={"PYTHONPATH": "src"})
     assert alone.variables["PYTHONPATH"].endswith("/images/trainer:/opt/slipway:src")

@@ -57,6 +57,8 @@ def test_a_program_that_is_there_stays_as_it_is(folder: Path) -> None:
     assert (folder / "src" / "My Net.py").read_text() == "print('mine')"
     named_like_a_catalogue_job = made("other", script="mnist-gloo.py").jobs
     assert [job.name for job in named_like_a_catalogue_job] == ["my-mnist-gloo"]
+    [long] = made("third", script="finetune_llama_for_sequence_classification_with_lora.py").jobs
+    assert long.name == "finetune-llama-for-sequence-classifi"
 
 
 def test_an_image_of_its_own_starts_with_a_dockerfile_that_runs_the_program(folder: Path) -> None:

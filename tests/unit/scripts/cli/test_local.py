@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from core.paths import CHECKOUT, project_name, state_dir
+from core.paths import CHECKOUT, of_project, state_dir
 from jobs.model.job import TrainingJob
 from jobs.observe import verdict
 from jobs.observe.run_state import RunState
@@ -80,7 +80,7 @@ def test_a_program_has_the_result_that_it_has_in_a_cluster(
 
     Of a job's runs the files of the last five are kept.
     """
-    folder = state_dir() / "local" / project_name() / "runs" / name
+    folder = state_dir() / "local" / of_project("mine") / "runs" / name
     older = [f"{name}-20260101-10000{number}" for number in range(1, 7)]
     for each in older:
         (folder / f"{each}-ab12").mkdir(parents=True)
@@ -208,6 +208,31 @@ def test_a_script_alone_takes_settings_and_arguments(tmp_path: Path) -> None:
         local.run_script(script, python=str(old))
     with pytest.raises(CommandError, match="no nowhere on PATH; choose one with --python"):
         local.run_script(script, python="nowhere")
+
+
+def test_a_commands_python_is_the_given_one(tmp_path: Path) -> None:
+    """Also in a shell, and if its folder has it under another name."""
+    (tmp_path / "train.py").touch()
+    python = tmp_path / "it's own"
+    python.symlink_to(Path(sys.executable).resolve())
+    number = "slipway.finish(own=sys.executable.count(chr(39)))"
+    command = f"command=[sh, -c, 'python -c \"import slipway, sys; {number}\"']"
+    settings = ["workers=0", command, "require={own: {min: 1}}"]
+    assert local.run_script(str(tmp_path / "train.py"), [], settings, str(python)) == 0
+
+
+def test_scripts_of_the_same_name_keep_their_own_checkpoints(tmp_path: Path) -> None:
+    text = (
+        "import os, pathlib, sys; at = pathlib.Path(os.environ['SLIPWAY_CHECKPOINT_DIR'])\n"
+        "at.mkdir(parents=True); (at / 'step').touch(); sys.exit(1)\n"
+    )
+    settings = ["workers=0", "checkpoint={every: 5 steps}"]
+    for name in ("a", "b"):
+        script = tmp_path / name / "train.py"
+        script.parent.mkdir()
+        script.write_text(text)
+        assert local.run_script(str(script), [], settings, sys.executable) == 1
+    assert len([*state_dir().glob("local/train-*/kept/checkpoints/train/*/step")]) == 2
 
 
 def test_a_local_rank_gets_the_users_environment_and_its_own_variables(

@@ -104,10 +104,12 @@ def test_a_file_that_is_written_again_or_removed_is_so_where_it_is_kept(pod: Pod
     write("new", text="better")
     Path("new").rename("best.pt")
     write("2.pt")
+    write("config/train.yaml", text="lr: 2")
     found.gather()
     assert pod.kept == {"2.pt", "best.pt"}
     assert (pod.outputs / "best.pt").read_text() == "better"
     found = pod.start(["*.pt"])  # its container was started again
+    assert Path("config/train.yaml").read_text() == "lr: 2"
     Path("2.pt").unlink()
     found.gather()
     assert pod.kept == {"best.pt"}

@@ -56,6 +56,22 @@ def test_without_finish_what_was_logged_is_the_result(program: Program) -> None:
     assert program.message == {"rank": 0, "metrics": metrics, "epoch_metrics": curves}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "slipway.finish(b=1); slipway.log(a=2, epoch=1)",
+        # As in a process that Python 3.13 forks.
+        "import atexit; atexit._clear(); slipway.log(epoch=1, a=2, b=1)",
+        "slipway.log({'epoch': 1, 'a': 3, 'b': 1}, 7, a=2)",  # as wandb.log takes them
+    ],
+)
+def test_what_is_logged_in_any_way_is_in_the_result(program: Program, text: str) -> None:
+    assert program.run(text).err == ""
+    metrics, curves = {"a": 2, "b": 1}, {"a": [2]}
+    assert program.message["metrics"] == metrics
+    assert program.message["epoch_metrics"].items() >= curves.items()
+
+
 def test_a_last_figure_that_is_no_number_hides_behind_none_before_it(program: Program) -> None:
     """A gate on it has to miss: the training diverged. A failure leaves no result at all."""
     program.run("slipway.log(epoch=1, loss=0.3); slipway.log(epoch=2, loss=float('nan'))")

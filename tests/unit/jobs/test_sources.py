@@ -68,8 +68,10 @@ def test_a_folder_is_mounted_as_it_is_without_caches_and_hidden_files(tmp_path: 
         "own/weights.bin": bytes(range(256)),
         "own/zero.txt": b"a\0b",
     }
-    unwanted = ("own/.git/config", "own/__pycache__/a.pyc", "own/lib/.hidden", "other.py")
-    unwanted += ("own/env/pyvenv.cfg", "own/env/lib/a.py")
+    unwanted = (
+        *("own/.git/config", "own/__pycache__/a.pyc", "own/lib/.hidden", "other.py"),
+        *("own/env/pyvenv.cfg", "own/env/lib/a.py"),
+    )
     found = script(write(tmp_path, {**wanted, **dict.fromkeys(unwanted, b"x")}), "own")
     assert unpacked(found) == {name.removeprefix("own/"): wanted[name] for name in wanted}
     assert len(found.config_map("jobs")["binaryData"]) == 2

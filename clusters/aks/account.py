@@ -64,12 +64,15 @@ def _caller(settings: AksSettings, user: Mapping[str, str]) -> tuple[Principal, 
 def _admin(settings: AksSettings, user: Mapping[str, str]) -> Iterator[Problem]:
     """Yield a problem if the caller is not an administrator: the cluster would reject it."""
     admins = settings.admins
+    if settings.admin_kubeconfig or settings.login != "azurecli":
+        return  # The cluster is not used with this account.
     # Only directory readers may list a service principal's groups.
     if not any(admins.by_kind.values()) or (admins.groups and user["type"] != "user"):
         return
     kind, who = _caller(settings, user)
     groups = az(settings, "ad", "user", "get-member-groups", "--id", who) if admins.groups else ()
-    if who in admins.by_kind[kind] or {each["id"] for each in groups} & {*admins.groups}:
+    ids = {each.lower() for each in (*admins.by_kind[kind], *admins.groups)}
+    if ids & {who.lower(), *(each["id"].lower() for each in groups)}:
         return
     key = "users" if kind == "User" else "servicePrincipals"
     text = f"excludes you, {user['name']}, so the cluster would refuse you; add {who} to {key}"
@@ -84,7 +87,8 @@ def _registered(settings: AksSettings) -> Iterator[Problem]:
         if (state := states.get(name.lower(), "NotRegistered")) != "Registered":
             text = (
                 f"has the resource provider {name} in the state {state}; run "
-                f"`az provider register --namespace {name} --wait`"
+                f"`az provider register --namespace {name} --wait --subscription "
+                f"{settings.subscription}`"
             )
             yield Problem(f"{KEY}.subscription", text)
 

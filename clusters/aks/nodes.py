@@ -1,6 +1,6 @@
 """The AKS cluster itself, its node pools, and their network."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from ipaddress import IPv4Network
 from typing import Any
 
@@ -11,8 +11,8 @@ from pulumi_azure_native import network
 
 from clusters.aks.access import Network
 from clusters.aks.pools import AksGpuNodes, SystemPool
-from clusters.aks.settings import CONSTANTS, AksSettings
-from clusters.azure.resources import AzureCluster
+from clusters.aks.settings import CONSTANTS, AksSettings, node_pools
+from clusters.azure.resources import AzureCluster, within
 from clusters.cloud_reports import NAMESPACE
 from core.manifests import Manifest, owned
 
@@ -37,7 +37,7 @@ def subnet_of(azure: AzureCluster, settings: Network) -> Input[str]:
     subnet: CustomResource = network.Subnet(
         f"{name}-nodes",
         **CONSTANTS["subnet"],
-        virtual_network_name=f"slipway-{name}",
+        virtual_network_name=within(f"slipway-{name}", around),
         address_prefix=settings.nodes,
         network_security_group={"id": guard.id},
         **azure.grouped(around),
@@ -109,7 +109,7 @@ def managed_cluster(
     aks.MaintenanceConfiguration(
         f"{azure.cluster_name}-node-images",
         config_name="aksManagedNodeOSUpgradeSchedule",
-        resource_name_=azure.resource_name,
+        resource_name_=within(azure.resource_name, cluster),
         maintenance_window=CONSTANTS["maintenance"],
         **azure.grouped(cluster),
     )
@@ -117,19 +117,16 @@ def managed_cluster(
 
 
 def agent_pools(
-    azure: AzureCluster,
-    pools: Mapping[str, SystemPool | AksGpuNodes],
-    cluster: aks.ManagedCluster,
-    subnet: Input[str],
+    azure: AzureCluster, settings: AksSettings, cluster: aks.ManagedCluster, subnet: Input[str]
 ) -> Iterator[Resource]:
     """Declare all pools except the system pool as separate resources, and yield them."""
-    for name, pool in pools.items():
+    for name, pool in node_pools(settings).items():
         if name == "system":
             continue
         yield aks.AgentPool(
             f"{azure.cluster_name}-{name}",
             agent_pool_name=name,
-            resource_name_=azure.resource_name,
+            resource_name_=within(azure.resource_name, cluster),
             mode="User",
             tags=azure.tags,
             **_pool(pool, subnet),

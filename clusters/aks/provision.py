@@ -12,9 +12,9 @@ from pulumi_azure_native import containerservice as aks
 
 from clusters.aks import account, nodes, services
 from clusters.aks.access import Principal
-from clusters.aks.settings import CONSTANTS, AksSettings, gpu_pools, gpus, node_pools
+from clusters.aks.settings import CONSTANTS, AksSettings, gpu_pools, gpus
 from clusters.azure import checks
-from clusters.azure.resources import AzureCluster, connected
+from clusters.azure.resources import AzureCluster, connected, within
 from clusters.cloud_reports import AZURE_LATE_ROLES
 from clusters.cluster import JOB_ACCOUNT, JOBS, Cluster, JobIdentity
 from core import tokens
@@ -29,8 +29,6 @@ def provision(settings: AksSettings) -> Cluster:
         account=partial(account.problems, settings),
     )
     admins = account.administrators(settings)
-    pools = node_pools(settings)
-    priorities = nodes.priorities(gpu_pools(settings))
 
     azure = AzureCluster(tokens.AKS, settings)
     subnet = nodes.subnet_of(azure, settings.network)
@@ -42,7 +40,7 @@ def provision(settings: AksSettings) -> Cluster:
     )
     may_join = _grant(azure, "control-network", "Network Contributor", subnet, control.principal_id)
     cluster = nodes.managed_cluster(azure, settings, subnet, control.id, after=may_join)
-    ready = [*nodes.agent_pools(azure, pools, cluster, subnet)]
+    ready = [*nodes.agent_pools(azure, settings, cluster, subnet)]
 
     registry = services.registry(azure, settings)
     storage, containers = services.storage_account(azure, settings, subnet, CONSTANTS["jobs"])
@@ -61,7 +59,7 @@ def provision(settings: AksSettings) -> Cluster:
         managedidentity.FederatedIdentityCredential(
             f"{settings.name}-jobs",
             **CONSTANTS["trust"],
-            resource_name_=f"{settings.name}-jobs",
+            resource_name_=within(f"{settings.name}-jobs", jobs),
             issuer=cluster.oidc_issuer_profile.issuer_url,
             subject=f"system:serviceaccount:{JOBS}:{JOB_ACCOUNT}",
             **azure.grouped(jobs),
@@ -83,6 +81,7 @@ def provision(settings: AksSettings) -> Cluster:
         "kind": "registry",
         "server": f"{settings.registry_name.lower()}.azurecr.io",
         "login": "azure",
+        "credentials": settings.subscription,
         "after": registry.id,
     }
     return connected(
@@ -90,12 +89,12 @@ def provision(settings: AksSettings) -> Cluster:
         settings,
         _kubeconfig(azure, cluster, admin=settings.admin_kubeconfig),
         settings.images.target(target),
-        identifier=f"providers/Microsoft.ContainerService/managedClusters/{azure.resource_name}",
+        identifier=within(f"{CONSTANTS['type']}/{azure.resource_name}", cluster),
         advice=CONSTANTS["advice"],
         after=ready,
         kind="aks",
         gpus=gpus(settings),
-        objects=priorities,
+        objects=nodes.priorities(gpu_pools(settings)),
         store=f"abfs://artifacts@{settings.storage_name}.dfs.core.windows.net/slipway",
         # AKS gives pods with this label a token for their service account's identity. adlfs, which
         # copies a job's `outputs`, authenticates with it, without a key
@@ -147,5 +146,4 @@ def _kubeconfig(
         listed = aks.list_managed_cluster_admin_credentials_output(**which)
     else:
         listed = aks.list_managed_cluster_user_credentials_output(format="exec", **which)
-    encoded: pulumi.Output[str] = listed.apply(lambda result: result.kubeconfigs[0].value)
-    return encoded.apply(lambda text: base64.b64decode(text).decode())
+    return listed.apply(lambda result: base64.b64decode(result.kubeconfigs[0].value).decode())

@@ -14,7 +14,7 @@ from pulumi_azure_native import (
 )
 
 from clusters.aks.settings import CONSTANTS, AksSettings, Budget, Logs
-from clusters.azure.resources import AzureCluster
+from clusters.azure.resources import AzureCluster, within
 
 
 def registry(azure: AzureCluster, settings: AksSettings) -> containerregistry.Registry:
@@ -51,24 +51,25 @@ def storage_account(
         },
         **azure.placed(),
     )
+    name = within(settings.storage_name, account)
     kept = {"enabled": True, "days": settings.storage.retention_days}
     storage.BlobServiceProperties(
         azure.cluster_name,
         blob_services_name="default",
-        account_name=settings.storage_name,
+        account_name=name,
         delete_retention_policy=kept,
         container_delete_retention_policy=kept,
         **azure.grouped(account),
     )
     return account, {
-        name: storage.BlobContainer(
-            f"{azure.cluster_name}-{name}",
-            container_name=name,
-            account_name=settings.storage_name,
+        each: storage.BlobContainer(
+            f"{azure.cluster_name}-{each}",
+            container_name=each,
+            account_name=name,
             public_access="None",
             **azure.grouped(account),
         )
-        for name in containers
+        for each in containers
     }
 
 

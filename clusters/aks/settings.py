@@ -159,22 +159,22 @@ class AksSettings(AzureSettings):
     @property
     def lasting(self) -> Mapping[str, Any]:
         # https://github.com/pulumi/pulumi-azure-native/blob/master/provider/pkg/gen/replacement.go
-        system, network = self.system, self.network
+        system, network, common = self.system, self.network, super().lasting
+        subnet = network.subnet or f"of its own, {network.nodes}"
         pods = "no pods of jobs" if self.cpu is not None else "pods of jobs"
         return {
-            "fixed": {
-                "name": self.resource_name,
-                "resourceGroup": self.group,
-                "location": self.location,
-                "network.pods": network.pods,
-                "network.services": network.services,
-            },
+            "refused": common["refused"] | {"network.subnet": subnet},
+            "fixed": common["fixed"]
+            | {"network.pods": network.pods, "network.services": network.services},
             "left": {
-                "system": f"{system.min_nodes} to {system.max_nodes} of {system.size} with {pods}"
+                "system": f"{system.min_nodes} to {system.max_nodes} of {system.size} with {pods}",
+                "system.zones": ", ".join(system.zones) or "none",
+                "system.osDisk": f"{system.os_disk.type}, {system.os_disk.gib} GiB",
             },
             "byHand": "Its number of nodes: `az aks nodepool update --name system --resource-group "
             f"{self.group} --cluster-name {self.resource_name} --update-cluster-autoscaler "
-            f"--min-count {system.min_nodes} --max-count {system.max_nodes}`",
+            f"--min-count {system.min_nodes} --max-count {system.max_nodes} --subscription "
+            f"{self.subscription}`",
         }
 
     def _unique(self, most: int) -> str:

@@ -1,8 +1,8 @@
-"""The resource `slipway:clusters:Access`, which waits until a cluster admits this account.
+"""The resource `slipway:clusters:Access`: a cluster's settings, or access to the cluster.
 
-Inputs: `name`, `kubeconfig` and `advice`, a sentence on what to do if access is denied. The other
-inputs are for previews: `fixed`, a map of settings that replace the cluster if changed; `left`, a
-map of settings that are not changed in an existing cluster; `byHand`, how to change those manually.
+Inputs for access: `name`, `kubeconfig` and `advice`, a sentence on what to do if access is denied.
+Inputs for settings: `refused`, a map of those that can't change; `fixed`, those that replace the
+cluster; `left`, those that an existing cluster keeps; `byHand`, how to change these manually.
 """
 
 from core import kube
@@ -19,10 +19,13 @@ _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
 class AccessHandler(Handler):
-    """Waits until this account is allowed to create namespaces; skipped if nothing changed."""
+    """Compares settings before anything is changed, and waits until this account has access."""
 
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
-        """Return changes, and report those that replace the cluster or have no effect on it."""
+        """Return changes and report their effect, or raise `ValueError` for one in `refused`."""
+        if changed := _changed(state, inputs, "refused"):
+            text = f"nothing was changed, because an existing cluster can't change {changed}"
+            raise ValueError(f"{text}. Set the former value, or run `make down` first")
         if changed := _changed(state, inputs, "fixed"):
             context.info(
                 f"the cluster will be replaced: {changed}. All pods will be stopped, volumes will "
@@ -37,6 +40,8 @@ class AccessHandler(Handler):
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
         """Wait for access. A timeout error contains the last response and the input `advice`."""
+        if "kubeconfig" not in inputs:
+            return "settings", {}
         until(
             lambda: _require(inputs["kubeconfig"]),
             LIMIT_SECONDS,

@@ -2,8 +2,8 @@
 
 import json
 import re
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from shutil import which
 from typing import Any
 
 import pulumi
@@ -39,8 +39,10 @@ def before_update(
     pushed with the Azure CLI's login. `account` receives the output of `az account show` and
     returns problems with the account; it is called only if there are no other problems.
     """
-    problems = [*placeholders(settings, template), *missing(settings, pushes=pushes)]
-    if not problems and settings.login == "azurecli" and not settings.admin_kubeconfig:
+    programs, absent = needed(settings, pushes=pushes), "is required but not on PATH; "
+    lacking = (Problem(each, f"{absent}{_TOOLS[each]}") for each in programs if not which(each))
+    problems = [*placeholders(settings, template), *lacking]
+    if not problems and "az" in programs:
         problems = [*login(settings, account)]
     if not problems:
         return
@@ -82,40 +84,48 @@ def placeholders(settings: AzureSettings, template: str) -> Iterator[Problem]:
             yield Problem(located(KEY, path), text)
 
 
-def missing(settings: AzureSettings, *, pushes: bool) -> Iterator[Problem]:
-    """Yield each required program that is not on PATH, with installation instructions."""
+def needed(settings: AzureSettings, *, pushes: bool) -> list[str]:
+    """Return the programs that an update uses."""
     logs_in = not settings.admin_kubeconfig
-    needed = {"az": pushes or (logs_in and settings.login == "azurecli"), "kubelogin": logs_in}
-    for name, is_needed in needed.items():
-        if is_needed and shutil.which(name) is None:
-            yield Problem(name, f"is required but not on PATH; {_TOOLS[name]}")
+    uses = {"az": pushes or (logs_in and settings.login == "azurecli"), "kubelogin": logs_in}
+    return [name for name in uses if uses[name]]
 
 
-def remains(settings: AzureSettings, stack: str) -> Remains:  # noqa: ARG001 (every kind's shape)
+def remains(settings: AzureSettings, stack: str) -> Remains:
     """Return what a destroyed stack left on Azure, or a note that `az` could not list it."""
     kind = "resource groups" if settings.own_groups else "Azure resources"
     try:
-        return {kind: [*_left(settings)]}
+        return {kind: [*_left(settings, stack)]}
     except CommandFailed as error:
         why = " ".join(str(error).split())
         return {f"{kind} known to remain (not checked on Azure: {why})": []}
 
 
-def _left(settings: AzureSettings) -> Iterator[str]:
+def _left(settings: AzureSettings, stack: str) -> Iterator[str]:
     """Yield the stack's remaining groups or, in an existing group, its remaining resources."""
-    for group in settings.own_groups:
-        if az(settings, "group", "exists", "--name", group):
-            command = f"az group delete --name {group} --subscription {settings.subscription}"
-            yield f"resource group {group}: {command}"
+    tags = {"slipway-cluster": settings.name, "slipway-stack": stack}
+
+    def is_ours(thing: Mapping[str, Any]) -> bool:
+        # An earlier version did not set the second tag.
+        return tags.items() <= {"slipway-stack": stack, **(thing.get("tags") or {})}.items()
+
     if not settings.own_groups:
-        for each in az(settings, "resource", "list", "--resource-group", settings.group):
-            if (each.get("tags") or {}).get("slipway-cluster") == settings.name:
-                yield f"{each['type']} {each['name']}: az resource delete --ids {each['id']}"
+        listed = az(settings, "resource", "list", "--resource-group", settings.group)
+        for each in filter(is_ours, listed):
+            yield f"{each['type']} {each['name']}: az resource delete --ids {each['id']}"
+        return
+    groups = {each["name"]: each for each in az(settings, "group", "list")}
+    for group in filter(None, map(groups.get, settings.own_groups)):
+        # AKS itself creates the group for the nodes, and may not tag it.
+        if not is_ours(group) and f"/{settings.group}/" not in (group.get("managedBy") or ""):
+            return  # another party's, and so is a cluster in it
+        command = f"az group delete --name {group['name']} --subscription {settings.subscription}"
+        yield f"resource group {group['name']}: {command}"
 
 
 def az(settings: AzureSettings, *words: str) -> Any:
     """Run the Azure CLI and return the document that it prints, or raise `CommandFailed`."""
-    program = shutil.which("az")
+    program = which("az")
     if program is None:
         raise CommandFailed("`az` is not installed")
     options = ("--subscription", settings.subscription, "--output", "json")

@@ -13,6 +13,7 @@ from clusters.azure.settings import AzureSettings, Login
 from clusters.cluster import Cluster
 from core import tokens
 from core.declare import provider_of
+from core.manifests import stack
 from core.process import CommandFailed, run
 from images.resource import helper_images
 
@@ -20,7 +21,6 @@ from images.resource import helper_images
 class AzureCluster(pulumi.ComponentResource):
     """The parent of all Azure resources of one cluster, with the settings that they share.
 
-    Names are passed as strings rather than as other resources' outputs, so that previews show them.
     Each resource depends on `group` and on its other prerequisites. `timeout` is the default for
     all resources; if it is None, Pulumi's default applies.
     """
@@ -30,7 +30,8 @@ class AzureCluster(pulumi.ComponentResource):
         self.resource_name = settings.resource_name
         self.group_name = settings.group
         self.subscription = f"/subscriptions/{settings.subscription}"
-        self.tags = {"managed-by": "slipway", "slipway-cluster": settings.name, **settings.tags}
+        own = {"slipway-cluster": settings.name, "slipway-stack": stack()}
+        self.tags = {"managed-by": "slipway", **own, **settings.tags}
         self.location = settings.location
         self.timeout = timeout
         self.provider = Provider(
@@ -44,6 +45,9 @@ class AzureCluster(pulumi.ComponentResource):
         # Child resources inherit both options.
         opts = pulumi.ResourceOptions(providers=[self.provider], protect=settings.production)
         super().__init__(token, settings.name, None, opts)
+        terms, opts = f"{settings.name}-settings", pulumi.ResourceOptions(parent=self)
+        # The first, as it may refuse a change.
+        self.terms = pulumi.CustomResource(tokens.CLUSTER_ACCESS, terms, {**settings.lasting}, opts)
         self.group: list[resources.ResourceGroup] = []
         if settings.own_groups:
             self.group = [resources.ResourceGroup(settings.name, **self.placed())]
@@ -60,16 +64,17 @@ class AzureCluster(pulumi.ComponentResource):
         limit = self.timeout if timeout is None else timeout
         return pulumi.ResourceOptions(
             parent=self,
-            depends_on=[*self.group, *after],
+            depends_on=[self.terms, *self.group, *after],
             replace_on_changes=list(fixed),
-            delete_before_replace=True if fixed else None,  # its name is fixed
+            delete_before_replace=True,  # its name is fixed
             custom_timeouts=None if limit is None else pulumi.CustomTimeouts(limit, limit, limit),
             **more,
         )
 
     def grouped(self, *after: pulumi.Resource, **options: Any) -> dict[str, Any]:
         """Return arguments for a resource in the group; the parameters are those of `options`."""
-        return {"resource_group_name": self.group_name, "opts": self.options(*after, **options)}
+        group = within(self.group_name, *self.group)
+        return {"resource_group_name": group, "opts": self.options(*after, **options)}
 
     def placed(self, *after: pulumi.Resource, **options: Any) -> dict[str, Any]:
         """Return arguments for a resource in the group that also has a location and tags."""
@@ -88,13 +93,21 @@ class AzureCluster(pulumi.ComponentResource):
         )
 
 
+def within(name: str, *parents: pulumi.Resource) -> pulumi.Output[str]:
+    """Return a name that previews show, for properties of what Azure deletes with `parents`.
+
+    Pulumi replaces a resource with those that its properties depend on.
+    """
+    return pulumi.Output.all(*(each.urn for each in parents)).apply(lambda _: name)
+
+
 def connected(  # noqa: PLR0913  # access, prerequisites and properties
     azure: AzureCluster,
     settings: AzureSettings,
     listed: pulumi.Output[str],
     target: Mapping[str, Any],
     *,
-    identifier: str,
+    identifier: pulumi.Output[str],
     advice: str,
     after: Sequence[pulumi.Resource],
     **facts: Any,
@@ -102,22 +115,22 @@ def connected(  # noqa: PLR0913  # access, prerequisites and properties
     """Return the cluster, whose resources wait until it responds and admits this account.
 
     `listed` is the kubeconfig from Azure, the administrator's if `adminKubeconfig` is set.
-    `identifier` identifies the cluster even if its kubeconfig changes. `advice` is an input of
-    `AccessHandler`. `facts` are further arguments for `Cluster`.
+    `identifier`, the cluster's own even if its kubeconfig changes, is `within` the resource with
+    which its contents are replaced. `advice` is an input of `AccessHandler`. `facts` are further
+    arguments for `Cluster`.
     """
     text = listed
     if not settings.admin_kubeconfig:
         text = listed.apply(lambda plain: logging_in(plain, settings.login, settings.tenant))
     text = pulumi.Output.secret(text)
     helpers, images = helper_images(target)
-    access = pulumi.CustomResource(
-        tokens.CLUSTER_ACCESS,
-        azure.cluster_name,
-        {"name": azure.cluster_name, "kubeconfig": text, "advice": advice, **settings.lasting},
-        pulumi.ResourceOptions(parent=azure, depends_on=after),
-    )
-    place = f"{azure.subscription}/resourceGroups/{azure.group_name}/{identifier}"
-    provider = provider_of(azure.cluster_name, text, place, [access, *images])
+    name, opts = azure.cluster_name, pulumi.ResourceOptions(parent=azure, depends_on=after)
+    inputs = {"name": name, "kubeconfig": text, "advice": advice}
+    access = pulumi.CustomResource(tokens.CLUSTER_ACCESS, name, inputs, opts)
+    group = f"{azure.subscription}/resourceGroups/{azure.group_name}/"
+    place = pulumi.Output.concat(group, identifier)
+    # A cluster that no longer responds can be replaced, too.
+    provider = provider_of(name, text, place, [access, *images], delete_unreachable=True)
     return Cluster(provider=provider, kubeconfig=text, image_target=target, images=helpers, **facts)
 
 

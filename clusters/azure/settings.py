@@ -44,8 +44,8 @@ Size = Annotated[str, text_field("size")]
 Reference = Annotated[str, text_field("image")]
 TagKey = Annotated[str, text_field("tag")]
 TagValue = Annotated[str, Field(max_length=256, description="a string of at most 256 characters")]
-# Azure accepts at most 50, and two are Slipway's.
-Tags = Annotated[dict[TagKey, TagValue], Field(max_length=48, description="at most 48 tags")]
+# Azure accepts at most 50, and three are Slipway's.
+Tags = Annotated[dict[TagKey, TagValue], Field(max_length=47, description="at most 47 tags")]
 Login = Literal["azurecli", "workloadidentity", "spn", "msi"]
 
 
@@ -187,7 +187,8 @@ class AzureSettings(Consistent):
     @property
     def lasting(self) -> Mapping[str, Any]:
         """The settings that an update can't change in place, as inputs for `AccessHandler`."""
-        return {}
+        fixed = {"name": self.resource_name, "resourceGroup": self.group, "location": self.location}
+        return {"refused": {"subscription": self.subscription}, "fixed": fixed}
 
     @property
     def metadata_host(self) -> str | None:

@@ -11,7 +11,7 @@ import pulumi
 from pulumi_azure_native import authorization, azurestackhci, kubernetes, resources
 
 from clusters.azure import checks
-from clusters.azure.resources import AzureCluster, connected
+from clusters.azure.resources import AzureCluster, connected, within
 from clusters.azure_stack.machines import LogicalNetwork
 from clusters.azure_stack.settings import AzureStackSettings, Entra, gpus
 from clusters.cluster import ONE_AT_A_TIME, Cluster
@@ -38,7 +38,7 @@ def provision(settings: AzureStackSettings) -> Cluster:
         settings,
         _kubeconfig(azure, settings, created[0]),
         settings.images.target(settings.registry.target()),
-        identifier=settings.name,
+        identifier=within(settings.name, created[0]),
         advice=_CONSTANTS["advice"],
         after=created,
         kind="azure-stack",
@@ -128,11 +128,12 @@ def _instance(
         **_CONSTANTS["instance"],
         **optional,
     }
+    kind = "provisionedClusterInstances"
     instance = resources.Resource(
         azure.cluster_name,
         **common,
         parent_resource_path=own,
-        resource_type="provisionedClusterInstances",
+        resource_type=kind,
         resource_name_="default",
         properties=properties,
         **azure.grouped(cluster, fixed=_FIXED["instance"], timeout="2h"),
@@ -145,7 +146,7 @@ def _instance(
     pool = resources.Resource(
         f"{azure.cluster_name}-gpu",
         **common,
-        parent_resource_path=pulumi.Output.concat(own, "/provisionedClusterInstances/default"),
+        parent_resource_path=pulumi.Output.concat(own, within(f"/{kind}/default", instance)),
         resource_type="agentPools",
         resource_name_="gpu",
         properties={

@@ -113,12 +113,11 @@ class AzureStackSettings(AzureSettings):
     def _disconnected(self) -> Iterator[Contradiction]:
         """Yield settings that require internet access, and images that nodes can't pull."""
         # https://learn.microsoft.com/azure/azure-local/manage/disconnected-operations-aks
-        if self.gpu is not None:
-            text = "can't be combined with `disconnected`: AKS then lacks GPU support; remove one"
-            yield contradiction(("gpu",), text, "disconnected")
-        if self.entra is not None:
-            text = "can't be combined with `disconnected`, as Entra is then unreachable; remove one"
-            yield contradiction(("entra",), text, "disconnected")
+        unsupported = {"gpu": "AKS then lacks GPU support", "entra": "Entra is then unreachable"}
+        for key, why in unsupported.items():
+            if getattr(self, key) is not None:
+                text = f"can't be combined with `disconnected`, as {why}; remove one"
+                yield contradiction((key,), text, "disconnected")
         if not self.admin_kubeconfig:
             text = (
                 "must be true if `disconnected` is set: without Entra, only the cluster's local "
@@ -154,10 +153,9 @@ class AzureStackSettings(AzureSettings):
     def lasting(self) -> Mapping[str, Any]:
         network = self.logical_network
         new = {} if isinstance(network, str) else vars(network)
+        common = super().lasting
         values = {
-            "name": self.resource_name,
-            "resourceGroup": self.group,
-            "location": self.location,
+            **common["fixed"],
             "customLocation": self.custom_location,
             "logicalNetwork": ", ".join(f"{to_camel(k)} {v}" for k, v in new.items()) or network,
             "pods": self.pods,
@@ -167,7 +165,7 @@ class AzureStackSettings(AzureSettings):
             "system.size": self.system.size,
             "entra.azureRbac": None if self.entra is None else self.entra.azure_rbac,
         }
-        return {"fixed": {key: str(value) for key, value in values.items()}}
+        return {**common, "fixed": {key: str(value) for key, value in values.items()}}
 
 
 def gpus(settings: AzureStackSettings) -> GpuPool | None:

@@ -54,7 +54,8 @@ class Registry(Target):
     login: How = "docker"
     """The source of credentials: `azure` for the Azure CLI, `docker` for a docker config.json."""
     credentials: str | None = None
-    """The path of a docker config.json; None for the files that docker and podman use."""
+    """For `azure`, the registry's subscription, or None for the current one; for `docker`, the path
+    of a docker config.json, or None for the files that docker and podman use."""
 
     def name(self, reference: str) -> str:
         return within(self.server, reference)

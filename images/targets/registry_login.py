@@ -63,7 +63,7 @@ def find_login(server: str, how: How, credentials: str | None) -> Login | None:
     If `credentials` is set or `how` is `azure`, a missing login raises `TargetError` instead.
     """
     if how == "azure":
-        return _by_azure(host(server))
+        return _by_azure(host(server), credentials)
     if credentials is None:
         logins = (stored_login(server, file) for file in _places() if file.is_file())
         return next((login for login in logins if login is not None), None)
@@ -173,9 +173,11 @@ def _of_helper(helper: str, key: str) -> Login | None:
 
 
 @lru_cache(maxsize=8)
-def _by_azure(name: str) -> Login:
+def _by_azure(name: str, subscription: str | None) -> Login:
     """Return the Azure CLI's login for a registry, cached since its token lasts three hours."""
-    command = ("az", "acr", "login", "--name", name.partition(".")[0], "--expose-token")
+    # In another tenant, the registry would refuse a token of the current subscription.
+    own = () if subscription is None else ("--subscription", subscription)
+    command = ("az", "acr", "login", "--name", name.partition(".")[0], *own, "--expose-token")
     what = "install the Azure CLI, log in with `az login`, and make sure you have the AcrPush role"
     try:
         printed = run(*command, "--output", "json", "--only-show-errors", limit=_LIMIT)

@@ -41,6 +41,14 @@ if settings.production:
     azure.lock(azure.group[0].id)
 """
 """A group of resources with the lock of a production stack."""
+CLUSTER = """
+from clusters.aks import nodes
+
+subnet = nodes.subnet_of(azure, settings.network)
+cluster = nodes.managed_cluster(azure, settings, subnet, "its identity", after=azure.group[0])
+[*nodes.agent_pools(azure, settings, cluster, subnet)]
+"""
+"""Goes on with a cluster in that group."""
 
 
 @pytest.fixture(scope="module")
@@ -211,6 +219,27 @@ def test_a_production_stack_goes_the_documented_way_down(root: Path, tmp_path: P
     assert stack.in_azure("ManagementLockByScope") == []
     stack.destroy()
     assert list(stack.azure.all()) == []
+
+
+def test_what_azure_deletes_with_a_cluster_comes_back_with_the_next(
+    root: Path, tmp_path: Path
+) -> None:
+    settings = own("azure", gpu=False, cpu={})
+    del settings["kind"]
+    (tmp_path / "stack").mkdir()
+    stack = AzureStack(tmp_path / "stack", root, None, settings, {}, LOCKED + CLUSTER)
+    stack.bring_up()
+    stack.settings["network"] = {"pods": "10.9.0.0/16"}
+    replaced = {urn.rpartition(":")[2] for urn in stack.bring_up().urns("create-replacement")}
+    assert replaced == {"azure", "azure-cpu", "azure-node-images"}
+    assert stack.in_azure("AgentPool") == ["cpu"]
+    assert len(stack.in_azure("MaintenanceConfiguration")) == 1
+    there = {record.id for record in stack.azure.all()}
+    stack.settings["network"] = {"pods": "10.9.0.0/16", "nodes": "10.40.64.0/20"}
+    stack.declare()
+    assert "can't change network.subnet" in stack.refused("up")
+    assert {record.id for record in stack.azure.all()} == there
+    stack.destroy()
 
 
 def test_from_nothing_to_a_job_that_succeeded(created: tuple[AzureStack, Outcome]) -> None:

@@ -25,7 +25,7 @@ _HOURLY = 0.23  # of the one node, in infra/cost/azure-prices.yaml
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory on PATH with what the double has besides the plugin."""
     made = write_programs(tmp_path / "bin")
-    recorded_az.install(made, {**recorded_az.answers(), "group exists": False})
+    recorded_az.install(made, {**recorded_az.answers(), "group list": []})
     monkeypatch.setenv("PATH", str(made), prepend=":")
     return made
 

@@ -25,6 +25,7 @@ from tests.program.declared import (
 before_update = checks.before_update
 ME, GROUP = "11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-555555555555"
 PRIORITIES = "ConfigMap cluster-autoscaler-priority-expander"
+JOBS_IDENTITY = "UserAssignedIdentity azure-jobs"
 INSTANCE, LOCAL_GPU = "Resource azure-stack", "Resource azure-stack-gpu"
 SPOT_TAINT = "kubernetes.azure.com/scalesetpriority"
 SPOT: Mapping[str, Any] = {
@@ -247,14 +248,14 @@ def test_properties_are_declared_as_promised(stack: str, resource: str, programs
 @pytest.mark.parametrize(
     ("stack", "resource", "earlier"),
     [
-        ("falling_back", PRIORITIES, ["Access"]),
+        ("falling_back", PRIORITIES, ["Access azure"]),
         ("falling_back", "PyTorchJob", [PRIORITIES]),
         # The cluster first has nodes, and lets the person in.
-        ("spot", "Access", ["ManagedCluster", "AgentPool"]),
+        ("spot", "Access azure", ["ManagedCluster", "AgentPool"]),
         ("local", INSTANCE, ["ConnectedCluster", "LogicalNetwork"]),
         ("local", LOCAL_GPU, [INSTANCE]),
         ("local", "AzureLocalKubeconfig", [INSTANCE]),
-        ("local", "Access", [INSTANCE, LOCAL_GPU]),
+        ("local", "Access azure-stack", [INSTANCE, LOCAL_GPU]),
     ],
 )
 def test_a_resource_is_declared_after_what_it_needs(
@@ -283,6 +284,33 @@ def test_only_what_the_service_cannot_update_is_replaced(spot: Program, local: P
     assert not updated & one(local, INSTANCE).replaced_on
 
 
+@pytest.mark.parametrize(
+    ("stack", "parent", "name", "inside"),
+    [
+        ("spot", "ManagedCluster", "resourceName", ["AgentPool", "MaintenanceConfiguration"]),
+        ("spot", "ManagedCluster", "clusterIdentifier", ["providers:kubernetes"]),
+        ("spot", "VirtualNetwork", "virtualNetworkName", ["Subnet"]),
+        ("spot", "StorageAccount", "accountName", ["BlobContainer", "BlobServiceProperties"]),
+        ("spot", JOBS_IDENTITY, "resourceName", ["FederatedIdentityCredential"]),
+        ("local", INSTANCE, "parentResourcePath", [LOCAL_GPU]),
+        ("local", INSTANCE, "clusterIdentifier", ["providers:kubernetes"]),
+    ],
+)
+def test_what_a_resource_takes_with_it_is_replaced_with_it(
+    stack: str, parent: str, name: str, inside: list[str], programs: Programs
+) -> None:
+    """Azure deletes it too, and Pulumi replaces what has a property that depends on a resource."""
+    program = programs(stack)
+    kinds = [child.partition(" ") for child in inside]
+    found = [each for kind, _, own in kinds for each in program.of(kind) if own in {"", each.name}]
+    group = program.one("ResourceGroup")
+    pairs = [(one(program, parent), name, each) for each in found]
+    pairs += [(group, "resourceGroupName", each) for each in azure(program)
+              if "resourceGroupName" in each.inputs and each != group]  # fmt: skip
+    for above, key, each in pairs:
+        assert above.urn in each.request.propertyDependencies[key].urns, each.urn
+
+
 def untranslated(inputs: Any) -> Iterator[str]:
     """Yield the keys of inputs that Azure's SDK does not know, and so leaves as they are."""
     for key, value in inputs.items() if isinstance(inputs, dict) else ():
@@ -307,6 +335,7 @@ def test_all_but_the_subscriptions_own_is_in_one_resource_group(spot: Program) -
 
 def test_whatever_takes_tags_has_them(spot: Program, local: Program) -> None:
     wanted = {"managed-by": "slipway", "slipway-cluster": "azure", "team": "vision"}
+    wanted["slipway-stack"] = "slipway/azure"
     tagged = {each.type.rpartition(":")[2] for each in azure(spot)
               if each.inputs.get("tags") == wanted}  # fmt: skip
     assert tagged == {
@@ -315,7 +344,10 @@ def test_whatever_takes_tags_has_them(spot: Program, local: Program) -> None:
     }
     assert spot.one("ManagedCluster").inputs["agentPoolProfiles"][0]["tags"] == wanted
     for kind in ("ResourceGroup", "ConnectedCluster", "LogicalNetwork"):
-        assert local.one(kind).inputs["tags"] == wanted | {"slipway-cluster": "azure-stack"}
+        assert local.one(kind).inputs["tags"] == wanted | {
+            "slipway-cluster": "azure-stack",
+            "slipway-stack": "slipway/azure-stack",
+        }
 
 
 def test_a_fallback_changes_no_spot_pool_and_jobs_fit_both(programs: Programs) -> None:
@@ -336,7 +368,7 @@ def test_images_are_pushed_to_the_registry_once_it_is_there(programs: Programs) 
     registry = spot.one("Registry")
     here = {"kind": "registry", "login": "docker", "server": LOCAL["registry"]["server"]}
     server = f"{registry.inputs['registryName']}.azurecr.io"
-    there = {"kind": "registry", "login": "azure", "server": server}
+    there = {"kind": "registry", "login": "azure", "server": server, "credentials": ME}
     for program, target in ((local, here), (spot, there), (prebuilt, there)):
         images = program.starting("slipway:images:")
         is_built = program is not prebuilt
@@ -366,7 +398,7 @@ def test_each_principal_has_its_roles_in_time_and_no_other(spot: Program) -> Non
     given = spot.of("RoleAssignment")
     kinds = {each.inputs["principalId"]: each.inputs["principalType"] for each in given}
     assert {each: kinds[each] for each in kinds.keys() - own.keys()} == {ME: "User", GROUP: "Group"}
-    assert {each.urn for each in given} <= spot.needs(spot.one("Access"))
+    assert {each.urn for each in given} <= spot.needs(one(spot, "Access azure"))
     control = [each for each in given if "control" in each.inputs["principalId"]]
     assert {each.urn for each in control} <= spot.needs(spot.one("ManagedCluster"))
 
@@ -436,20 +468,26 @@ def test_the_sites_settings_reach_azure_local(local: Program) -> None:
 def test_the_preview_knows_what_replaces_the_cluster(
     spot: Program, local: Program, changed: Declare
 ) -> None:
-    assert spot.one("Access").inputs["fixed"] == {
+    aks = one(spot, "Access azure-settings").inputs
+    assert aks["refused"] == {"subscription": ME, "network.subnet": "of its own, 10.40.0.0/20"}
+    assert {"system", "system.zones", "system.osDisk"} == aks["left"].keys()
+    assert f"--subscription {ME}" in aks["byHand"]
+    assert aks["fixed"] == {
         **dict.fromkeys(("name", "resourceGroup"), "slipway-azure"),
         "location": "westeurope",
         "network.pods": "10.244.0.0/16",
         "network.services": "10.41.0.0/16",
     }
-    fixed = local.one("Access").inputs["fixed"]
+    settings = one(local, "Access azure-stack-settings")
+    assert all(settings.urn in local.needs(each) for each in azure(local)[1:])
+    fixed = settings.inputs["fixed"]
     assert set(fixed) == {
         *("name", "resourceGroup", "location", "customLocation", "logicalNetwork", "pods"),
         *("sshKey", "controlPlane.size", "controlPlane.address", "system.size", "entra.azureRbac"),
     }
     network, entra = {**LOCAL["logicalNetwork"], "vlan": 7}, {**LOCAL["entra"], "azureRbac": False}
     program = changed("azure-stack", pods="10.9.0.0/16", logicalNetwork=network, entra=entra)
-    other = program.one("Access").inputs["fixed"]
+    other = one(program, "Access azure-stack-settings").inputs["fixed"]
     differing = {key for key in other if other[key] != fixed[key]}
     assert differing == {"pods", "logicalNetwork", "entra.azureRbac"}
     assert "vlan 7" in other["logicalNetwork"]
@@ -516,7 +554,7 @@ def test_the_kubeconfig_logs_in_as_the_person_who_is_let_in_first(
     # With another kubeconfig it is the same cluster.
     same = f"/subscriptions/{ME}/resourceGroups/{IDS[stack]}"
     assert kubernetes["clusterIdentifier"] == same
-    access, objects = program.one("Access"), program.starting("kubernetes:")
+    access, objects = one(program, f"Access {stack}"), program.starting("kubernetes:")
     assert objects
     assert [each.urn for each in objects if access.urn not in program.needs(each)] == []
 

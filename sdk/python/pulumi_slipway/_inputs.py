@@ -407,7 +407,7 @@ class AksClusterArgsDict(TypedDict):
     """
     Tags for all resources that support them, in addition to Slipway's.
 
-    It takes at most 48 tags.
+    It takes at most 47 tags.
     """
     tenant: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
@@ -485,7 +485,7 @@ class AksClusterArgs:
         :param pulumi.Input['AksSystemPoolArgs'] system: The nodes for the cluster's own pods.
         :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] tags: Tags for all resources that support them, in addition to Slipway's.
                
-               It takes at most 48 tags.
+               It takes at most 47 tags.
         :param pulumi.Input[_builtins.str] tenant: The subscription's Entra tenant; by default, that of the current login. A login to a different tenant is refused.
                
                It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
@@ -807,7 +807,7 @@ class AksClusterArgs:
         """
         Tags for all resources that support them, in addition to Slipway's.
 
-        It takes at most 48 tags.
+        It takes at most 47 tags.
         """
         return pulumi.get(self, "tags")
 
@@ -2208,7 +2208,7 @@ class AzureStackClusterArgsDict(TypedDict):
     """
     Tags for all resources that support them, in addition to Slipway's.
 
-    It takes at most 48 tags.
+    It takes at most 47 tags.
     """
     tenant: NotRequired[pulumi.Input[Optional[_builtins.str]]]
     """
@@ -2285,7 +2285,7 @@ class AzureStackClusterArgs:
         :param pulumi.Input['AzureStackSystemPoolArgs'] system: The nodes for the cluster's own pods, and for jobs without GPUs.
         :param pulumi.Input[Mapping[str, pulumi.Input[_builtins.str]]] tags: Tags for all resources that support them, in addition to Slipway's.
                
-               It takes at most 48 tags.
+               It takes at most 47 tags.
         :param pulumi.Input[_builtins.str] tenant: The subscription's Entra tenant; by default, that of the current login. A login to a different tenant is refused.
                
                It takes an ID such as 01234567-89ab-cdef-0123-456789abcdef.
@@ -2606,7 +2606,7 @@ class AzureStackClusterArgs:
         """
         Tags for all resources that support them, in addition to Slipway's.
 
-        It takes at most 48 tags.
+        It takes at most 47 tags.
         """
         return pulumi.get(self, "tags")
 

@@ -42,14 +42,14 @@ class AzureDouble(PreviewStub):
         if request.preview:
             return await super().create(request)
         inputs = plain_map(request.properties)
-        record = await asyncio.to_thread(self.make, token(request), inputs, request.name)
+        record = await asyncio.to_thread(self.make, token(request), inputs)
         return protocol.CreateResponse(record.id, wrap_map(record.outputs))
 
     async def update(self, request: protocol.UpdateRequest) -> protocol.UpdateResponse:
         if request.preview:
             return await super().update(request)
         inputs = plain_map(request.news)
-        record = await asyncio.to_thread(self.change, request.resource_id, inputs, request.name)
+        record = await asyncio.to_thread(self.change, request.resource_id, inputs)
         return protocol.UpdateResponse(wrap_map(record.outputs))
 
     async def read(self, request: protocol.ReadRequest) -> protocol.ReadResponse:
@@ -59,14 +59,11 @@ class AzureDouble(PreviewStub):
         all_pools = pool_profiles(self.store, record)
         # What the program leaves to Azure is none of its inputs.
         inputs = {key: record.inputs[key] for key in record.inputs if key in request.inputs}
-        found = self.store.replayed("Read", record.type, request.name)
-        outputs = wrap_map(record.outputs | all_pools | found["properties"])
-        return protocol.ReadResponse(
-            record.id, outputs, wrap_map(inputs | all_pools | found["inputs"])
-        )
+        outputs = wrap_map(record.outputs | all_pools)
+        return protocol.ReadResponse(record.id, outputs, wrap_map(inputs | all_pools))
 
     async def delete(self, request: protocol.DeleteRequest) -> None:
-        await asyncio.to_thread(self.remove, request.resource_id, request.name)
+        await asyncio.to_thread(self.remove, request.resource_id)
 
     async def invoke(self, request: protocol.InvokeRequest) -> protocol.InvokeResponse:
         arguments = plain_map(request.args)
@@ -75,8 +72,8 @@ class AzureDouble(PreviewStub):
         )
         return protocol.InvokeResponse(wrap_map(found))
 
-    def make(self, kind: str, inputs: Properties, in_program: str = "") -> Record:
-        """Create a resource; its outputs are those of a report, if there is one that has it."""
+    def make(self, kind: str, inputs: Properties) -> Record:
+        """Create a resource."""
         resource_id = path_of(kind, inputs, self.subscription)
         name = resource_id.rpartition("/")[2]
         if kind.endswith(WITH_ADDRESS) and re.fullmatch(_RESERVED, name, re.IGNORECASE):
@@ -87,26 +84,23 @@ class AzureDouble(PreviewStub):
                 "CustomKubeletIdentityMissingPermissionError: The cluster's identity has no role "
                 f"over the one of its nodes, {inputs['identityProfile']}"
             )
-        replayed = self.store.replayed("Create", kind, in_program)
-        outputs = outputs_of(kind, resource_id, inputs) | replayed["properties"]
-        record = Record(resource_id, kind, inputs, outputs)
+        record = Record(resource_id, kind, inputs, outputs_of(kind, resource_id, inputs))
         self.store.add(record)
         follow(self.store, resource_id)
         return record
 
-    def change(self, resource_id: str, inputs: Properties, in_program: str = "") -> Record:
+    def change(self, resource_id: str, inputs: Properties) -> Record:
         """Change a resource in place."""
         before = self.store.get(resource_id)
-        replayed = self.store.replayed("Update", before.type, in_program)
-        outputs = outputs_of(before.type, resource_id, inputs) | replayed["properties"]
+        outputs = outputs_of(before.type, resource_id, inputs)
         record = keep_count(before, Record(resource_id, before.type, inputs, outputs))
         self.store.put(record)
         follow(self.store, resource_id)
         return record
 
-    def remove(self, resource_id: str, in_program: str = "") -> None:
-        """Remove a resource, and a pool's nodes with it."""
-        if (record := self.store.find(resource_id)) is not None:
-            self.store.replayed("Delete", record.type, in_program)
-        follow(self.store, resource_id, leaving=True)
-        self.store.remove(resource_id)
+    def remove(self, resource_id: str) -> None:
+        """Remove a resource with all that is in it, and pools' nodes with them."""
+        for each in [record.id for record in self.store.all()]:
+            if f"{each}/".lower().startswith(f"{resource_id}/".lower()):
+                follow(self.store, each, leaving=True)
+                self.store.remove(each)

@@ -5,7 +5,6 @@
     resources/*.json      each resource that exists
     no-spot               while it exists, Azure has no spot node to give
     late-roles            how many more logins to the cluster find no role yet; may be missing
-    report.json           of scripts/azure-acceptance, whose answers are given again; may be missing
 
 Files, because several processes share them: a plugin for each provider, and the test.
 """
@@ -19,8 +18,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
-
-from scripts.azure_requests import HIDDEN
 
 VARIABLE = "SLIPWAY_AZURE_DOUBLE"
 """Names the directory. Only tests set it."""
@@ -67,32 +64,6 @@ class Store:
         """What was called, in order: `action`, `id`, and its arguments."""
         file = self.directory / "calls.jsonl"
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-
-    def replayed(self, method: str, kind: str, name: str) -> dict[str, dict[str, Any]]:
-        """Return the `inputs` and `properties` of Azure's answer to such a request, by the report.
-
-        Each request gets the next of the report's answers, and after the last one that again. They
-        are empty without one, and lack what the report hides.
-        """
-        asked = {"method": method, "type": kind, "name": name}
-        file = self.directory / "report.json"
-        requests = json.loads(file.read_text())["requests"] if file.exists() else []
-        answers = [each for each in requests if asked.items() <= each.items()]
-        before = sum(call.get("request") == asked for call in self.calls)
-        found = answers[min(before, len(answers) - 1)] if answers else {}
-        if answers:
-            self.note("replay", request=asked)
-        if found.get("errors"):
-            raise Refused("; ".join(found["errors"]))
-        answer = found.get("answer") or {}
-        return {
-            part: {
-                key: value
-                for key, value in (answer.get(part) or {}).items()
-                if HIDDEN not in json.dumps(value)
-            }
-            for part in ("inputs", "properties")
-        }
 
     def note(self, action: str, **arguments: Any) -> None:
         """Add to the calls, with the time in `at`."""

@@ -84,7 +84,9 @@ FAMILY, SPOT, LIMIT = "Standard NCASv3_T4 Family", "lowPriorityCores", "gpu.maxN
 FALLING_BACK: dict[str, Any] = {"gpu": {"spot": {"fallback": {}}}}
 ANOTHER = {"gpu": {"spot": {"fallback": {"size": "Standard_NC8as_T4_v3"}}}}
 ELSEWHERE = '"westeurop" is not listed by `az account list-locations`. Did you mean westeurope?'
-UNREGISTERED = "has the resource provider Microsoft.Storage in the state NotRegistered; run `az "
+UNREGISTERED = (
+    f"run `az provider register --namespace Microsoft.Storage --wait --subscription {ME}`"
+)
 RESTRICTED = "is not available in westeurope: NotAvailableForSubscription"
 QUOTA = f"allows 8 vCPUs of {FAMILY}, but the quota in westeurope is "
 NOT_OFFERED = "Standard_NC8as_T4_v3 is not available in westeurope: Azure does not offer it there"
@@ -124,6 +126,9 @@ def test_each_problem_names_the_key_and_the_way_out(
         (unchanged, {}),
         (unchanged, {"tenant": ME.upper()}),
         (member, GROUP),
+        (unchanged, {"admins": {"users": [ME.upper()]}}),
+        # The cluster is not used with that login.
+        (somebody, {"adminKubeconfig": True}),
         # By default the caller is the administrator.
         (somebody, {"admins": {}}),
         (subnet("10.8.0.0/24", endpoints=True), NETWORK),

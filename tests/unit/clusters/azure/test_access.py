@@ -97,3 +97,10 @@ def test_the_row_explains_what_a_change_does_to_the_cluster(kind: str, told: str
     assert AccessHandler().diff(state, changed, row) != []
     (said,) = row.said
     assert said.startswith(told.format("pods 10.244.0.0/16 → 10.9.0.0/16"))
+
+
+def test_a_change_that_would_lose_files_is_refused_and_settings_wait_for_nothing() -> None:
+    before, after = ({"refused": {"subscription": each}} for each in ("a", "b"))
+    assert AccessHandler().create(before, Row()) == ("settings", {})
+    with pytest.raises(ValueError, match=r"can't change subscription a → b\. Set the former"):
+        AccessHandler().diff(before, after, Row())

@@ -10,7 +10,7 @@ import pulumi
 import pytest
 import yaml
 
-from clusters.azure.checks import before_update, missing, remains
+from clusters.azure.checks import before_update, needed, remains
 from clusters.kinds import CLUSTERS
 from core.validation import check as read
 from tests.doubles import recorded_az
@@ -81,16 +81,20 @@ def test_a_preview_warns_of_the_same_and_goes_on(
     assert "az: is required" not in warning
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize(
+    ("stack", "change", "pushes"),
+    # Also where only images are pushed with that login.
+    [*((stack, {}, False) for stack in STACKS), ("azure", {"adminKubeconfig": True}, True)],
+)
 def test_an_update_refuses_who_is_not_logged_in_to_the_subscription(
-    stack: str, bare: Path, monkeypatch: pytest.MonkeyPatch
+    stack: str, change: dict[str, Any], pushes: bool, bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", f"{bare}:/usr/bin:/bin")
     recorded_az.install(bare, {})
     shell_program(bare / "kubelogin", "")
     monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: False)
     with pytest.raises(pulumi.RunError, match=r"subscription: can.t be used .* run `az login`"):
-        before_update(settings(stack, own(stack)), stack)
+        before_update(settings(stack, own(stack, **change)), stack, pushes=pushes)
 
 
 @pytest.mark.parametrize(
@@ -103,12 +107,11 @@ def test_an_update_refuses_who_is_not_logged_in_to_the_subscription(
         ({"adminKubeconfig": True}, True, ["az"]),
     ],
 )
-@pytest.mark.usefixtures("bare")
 def test_a_program_is_only_asked_for_where_something_uses_it(
     change: dict[str, Any], pushes: bool, names: list[str], root: Path
 ) -> None:
     wanted = settings("azure", {**template("azure", root), **change})
-    assert [each.key for each in missing(wanted, pushes=pushes)] == names
+    assert needed(wanted, pushes=pushes) == names
 
 
 @pytest.fixture
@@ -127,15 +130,34 @@ def of(stack: str, root: Path, **changes: Any) -> Any:
     return settings(stack, {**template(stack, root), "subscription": ME, **changes})
 
 
-def test_a_group_that_is_left_comes_with_its_remedy(root: Path, az: Az) -> None:
-    called = az('case "$*" in *slipway-azure-nodes*) echo true;; *) echo false;; esac')
-    remedy = f"az group delete --name slipway-azure-nodes --subscription {ME}"
-    assert remains(of("azure", root), "slipway/azure") == {
-        "resource groups": [f"resource group slipway-azure-nodes: {remedy}"]
-    }
-    assert called.read_text().splitlines()[0] == (
-        f"group exists --name slipway-azure --subscription {ME} --output json"
-    )
+OURS = {"slipway-cluster": "azure", "slipway-stack": "slipway/azure"}
+GROUP, NODES = "slipway-azure", "slipway-azure-nodes"
+
+
+@pytest.mark.parametrize(
+    ("tags", "cluster", "left"),
+    [
+        (OURS, GROUP, [GROUP, NODES]),
+        ({"slipway-cluster": "azure"}, GROUP, [GROUP, NODES]),  # of an earlier version
+        ("missing", GROUP, [NODES]),
+        # Of somebody else, of another project's stack, and with another cluster's nodes.
+        (None, GROUP, []),
+        ({**OURS, "slipway-stack": "other/azure"}, GROUP, []),
+        (OURS, "theirs", [GROUP]),
+    ],
+)
+def test_a_group_that_is_left_comes_with_its_remedy_if_it_is_ours(
+    tags: Any, cluster: str, left: list[str], root: Path, az: Az
+) -> None:
+    of_cluster = f"/subscriptions/{ME}/resourcegroups/{cluster}/providers/a/managedClusters/b"
+    nodes = {"name": NODES, "managedBy": of_cluster, "tags": None}
+    group = [] if tags == "missing" else [{"name": GROUP, "managedBy": None, "tags": tags}]
+    called = az(f"cat <<'END'\n{json.dumps([nodes, *group])}\nEND")
+    remedies = [
+        f"resource group {each}: az group delete --name {each} --subscription {ME}" for each in left
+    ]
+    assert remains(of("azure", root), "slipway/azure") == {"resource groups": remedies}
+    assert called.read_text() == f"group list --subscription {ME} --output json\n"
 
 
 def test_in_an_existing_group_tags_say_what_is_left(root: Path, az: Az) -> None:

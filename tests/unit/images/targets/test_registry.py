@@ -208,10 +208,10 @@ class TestAzure:
         says = '{"accessToken": "a token", "loginServer": "team.azurecr.io"}'
         shell_program(tmp_path / "az", f"echo \"$@\" >> {calls}\necho '{says}'")
         monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-        found = [find_login("team.azurecr.io/a", "azure", None) for _ in range(2)]
+        found = [find_login("team.azurecr.io/a", "azure", "mine") for _ in range(2)]
         assert found == [Login.from_credentials(login.AZURE_USER, "a token")] * 2
         (call,) = calls.read_text().splitlines()
-        assert call.startswith("acr login --name team --expose-token")
+        assert call.startswith("acr login --name team --subscription mine --expose-token")
 
     @pytest.mark.parametrize(
         ("answer", "says"),

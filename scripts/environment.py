@@ -34,9 +34,6 @@ UNSET = (
 """Variables that must not be set: the first, even if empty, overrides the passphrase file; the
 second makes every start recompile the program; the others select a different Python's modules."""
 
-_OTHER_BACKENDS = ("PULUMI_DIY_BACKEND_", "PULUMI_SELF_MANAGED_")
-"""Prefixes of variables that move or compress the state, so that stacks look destroyed."""
-
 
 def pulumi_home() -> Path:
     """Return Pulumi's home directory. The user's own, ~/.pulumi, is not used."""
@@ -124,4 +121,6 @@ def shell(inherited: Mapping[str, str]) -> str:
 
 
 def _unset(inherited: Mapping[str, str]) -> list[str]:
-    return [*UNSET, *sorted(name for name in inherited if name.startswith(_OTHER_BACKENDS))]
+    # Variables with these prefixes move or compress the state, so that stacks look destroyed.
+    others = ("PULUMI_DIY_BACKEND_", "PULUMI_SELF_MANAGED_")
+    return [*UNSET, *sorted(name for name in inherited if name.startswith(others))]

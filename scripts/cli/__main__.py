@@ -44,16 +44,10 @@ def _stacks(_context: object, _parameter: object, begun: str) -> list[Completion
     return [CompletionItem(name) for name in sorted(names) if name.startswith(begun)]
 
 
-def _add(
-    name: str,
-    function: str,
-    text: str,
-    *params: click.Parameter,
-    kind: type[click.Command] = click.Command,
-) -> None:
+def _add(name: str, function: str, text: str, *params: click.Parameter) -> None:
     """Add a command; `function`, a name below `scripts`, is imported when the command is called."""
     call = partial(_perform, name, function)
-    slipway.add_command(kind(name, params=[*params], callback=call, help=text))
+    slipway.add_command(click.Command(name, params=[*params], callback=call, help=text))
 
 
 _text, _argument = partial(click.Option, default=""), partial(click.Argument, default="")
@@ -99,10 +93,13 @@ _add("report", "cli.runs.report:report", "Write a report about the jobs' runs.",
 _add("compare", "cli.runs.compare:compare", "Compare a run with others.", JOB, WITH, STACK)
 _add("import", "cli.from_yaml:show", "Convert a PyTorchJob file to a job's settings.", FILE, STACK)
 _add("local", "cli.local:run_job", "Run a job's ranks on this machine.", JOB, PYTHON, STACK)
-_add(
-    *("run", "cli.local:run_script", "Run a script's ranks on this machine: … --args WORD …"),
-    *(click.Argument(["script"], default="."), WORKERS, SET, PYTHON),
-    kind=_Run,
+slipway.add_command(
+    _Run(
+        "run",
+        params=[click.Argument(["script"], default="."), WORKERS, SET, PYTHON],
+        callback=partial(_perform, "run", "cli.local:run_script"),
+        help="Run a script's ranks on this machine: … --args WORD …",
+    )
 )
 _add("kubeconfig", "cli.kubeconfig:merge", "Add the cluster to your kubeconfig.", STACK)
 _add("env", "cli.calls:print_environment", "Print the exports that Pulumi needs.")

@@ -14,11 +14,6 @@ from scripts.cli.config import ensure_own, jobs_of, require_job, without_runs
 from scripts.cli.recovery import recover
 from scripts.cli.terminal import CommandError, echo
 
-_UPDATE = ("up", "--yes", "--skip-preview", "--suppress-outputs", QUIET)
-"""Arguments for an update without a preview. A preview would take as long as the update, and is not
-needed: the program reports invalid settings before it declares resources, and the API server
-validates new runs before old ones are replaced."""
-
 
 def up(stack: str, *, detach: bool = False) -> int:
     """Create the stack and its file if they are missing, then update the stack."""
@@ -73,7 +68,11 @@ def prepared(stack: str) -> Cli:
 
 
 def _update(cli: Cli, *options: str, **variables: str) -> int:
-    code = cli.run(*_UPDATE, *options, **variables)
+    # A preview would take as long as the update, and is not needed: the program reports invalid
+    # settings before it declares resources, and the API server validates new runs before old ones
+    # are replaced.
+    words = ("--yes", "--skip-preview", "--suppress-outputs", QUIET)
+    code = cli.run("up", *words, *options, **variables)
     if code != INTERRUPTED:
         from scripts.cli.runs import results  # noqa: PLC0415 - a preview does not need it
 

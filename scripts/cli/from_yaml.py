@@ -48,14 +48,14 @@ def documents(file: str) -> Iterator[Mapping[str, Any]]:
     """Yield the objects in a file, unpacking Lists; raise `CommandError` if it can't be read."""
     try:
         text = Path(file).read_text()
+        if "{{" in text:
+            raise CommandError(f"{file} is a Helm template; import the output of `helm template`.")
         # Dates are read as strings, as Kubernetes does.
-        parsed = [] if "{{" in text else [*yaml.load_all(text, yaml.CSafeLoader)]
+        parsed = [*yaml.load_all(text, yaml.CSafeLoader)]
         contents = json.loads(json.dumps(parsed, default=str))
     except (OSError, yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())
         raise CommandError(f"make import FILE={file}: the file can't be read: {reason}.") from error
-    if "{{" in text:
-        raise CommandError(f"{file} is a Helm template; import the output of `helm template`.")
     for document in contents:
         listed = document.get("items") if isinstance(document, dict) else None
         for each in listed if isinstance(listed, list) else [document]:

@@ -1,7 +1,7 @@
 """`slipway init`: write a stack's file, and the missing files that it refers to."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,6 @@ from scripts.cli.backend import exists
 from scripts.cli.config import check, job_name, own, require_name, valid_settings
 from scripts.cli.from_yaml import as_yaml
 from scripts.cli.terminal import CommandError, echo
-
-_STARTER = CHECKOUT / "examples" / "start"
 
 
 def init(
@@ -40,14 +38,22 @@ def init(
     program = Path(script)
     if problems := [*_problems(kind, program, build=build)]:
         raise CommandError("\n".join(["Nothing was written:", *problems]))
-    own_image = {"build": {"context": str(program.parent)}}
-    job = {**(own_image if build else {"script": script}), "workers": processes - 1}
-    image = {program.with_name("Dockerfile"): "Dockerfile"} if build else {}
-    written = _start({program: "train.py", **image})
+    job: dict[str, Any] = {"script": script}
+    templates = {program: "train.py"}
+    if build:
+        job = {"build": {"context": str(program.parent)}}
+        templates[program.with_name("Dockerfile")] = "Dockerfile"
+    job["workers"] = processes - 1
+    written = [path for path in templates if not (project_dir() / path).exists()]
+    for path in written:
+        place = project_dir() / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        text = (CHECKOUT / "examples" / "start" / templates[path]).read_text()
+        place.write_text(text.replace("train.py", program.name))
     settings = {"kind": kind, **settings_of_template(kind)}
     document = {"slipway:cluster": settings, "slipway:jobs": {job_name(program): job}}
     file.write_text(as_yaml({"config": document}))
-    echo(f"Wrote {', '.join([*written, file.name])}.")
+    echo(f"Wrote {', '.join([*map(str, written), file.name])}.")
     try:
         valid_settings(stack)
     except SettingsError as error:  # such as an existing cluster's address
@@ -73,13 +79,3 @@ def _answer(question: str, answer: object, default: object, kind: Any) -> Any:
     if answer is not None or not sys.stdin.isatty():
         return default if answer is None else answer
     return click.prompt(question, default=default, type=kind, err=True)
-
-
-def _start(files: Mapping[Path, str]) -> list[str]:
-    """Write each missing file in `files` from its template, and return the written paths."""
-    missing = [path for path in files if not (project_dir() / path).exists()]
-    for path in missing:
-        place, program = project_dir() / path, next(iter(files)).name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text((_STARTER / files[path]).read_text().replace("train.py", program))
-    return [str(path) for path in missing]

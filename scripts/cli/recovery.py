@@ -28,8 +28,6 @@ from scripts.cli.terminal import CommandError, echo
 
 _WRITING_SECONDS = 2.0
 """Seconds that writing a file may take; a file that is incomplete for longer was abandoned."""
-_DAY = 24 * 3600.0
-_LANGUAGE_HOST = "pulumi-language-python"
 _WAYS = (
     "Wait until that command finishes, or press Ctrl-C where it is running: training continues in "
     "the cluster, and the next `make up` waits for it while starting any job that you have added "
@@ -54,7 +52,7 @@ def alone(stack: str, *, waits: bool = False) -> ExitStack:
 
     files.private_directory(file.parent)
     try:
-        held.enter_context(files.locked(file, limit=_DAY * waits, waiting=see))
+        held.enter_context(files.locked(file, limit=24 * 3600.0 * waits, waiting=see))
     except TimeoutError as error:
         raise CommandError(f"Stack {stack} is in use by {holders[-1]}. {_WAYS}") from error
     return held
@@ -167,12 +165,13 @@ def _is_complete(file: Path) -> bool:
 
 def orphans(checkout: Path) -> list[int]:
     """Return the PIDs of language hosts in `checkout` whose engine has exited; [] on macOS."""
-    hosts = {
-        int(place.name): _process(place.name).get("PPid", "0")
+    return [
+        int(place.name)
         for place in Path("/proc").glob("[0-9]*")
-        if _program(place.name) == _LANGUAGE_HOST and (place / "cwd").resolve() == checkout
-    }
-    return [pid for pid, parent in hosts.items() if _program(parent) != "pulumi"]
+        if _program(place.name) == "pulumi-language-python"
+        and (place / "cwd").resolve() == checkout
+        and _program(_process(place.name).get("PPid", "0")) != "pulumi"
+    ]
 
 
 def _program(pid: int | str) -> str:

@@ -15,8 +15,6 @@ from scripts.cli.kubeconfig import kubectl
 from scripts.cli.state import read_state
 from scripts.cli.terminal import CommandError
 
-_PAUSE_SECONDS = 0.5
-
 
 def show(stack: str, job: str, port: int) -> int:
     """Print where runs are tracked; forward `port` if that is a server in the cluster; return 0."""
@@ -56,10 +54,10 @@ def elsewhere(settings: Tracking, stack: str, job: str, page: str) -> str:
     """Describe where runs are tracked if there is no server in the cluster."""
     if settings.kind == "tensorboard":
         directory = job or "DIRECTORY"
-        fetch = f"make fetch JOB={job or 'NAME'} TO={directory} STACK={stack}"
         return (
             "Runs write TensorBoard files, and the stack keeps them:\n"
-            f"  {fetch}\n  tensorboard --logdir {directory}"
+            f"  make fetch JOB={job or 'NAME'} TO={directory} STACK={stack}\n"
+            f"  tensorboard --logdir {directory}"
         )
     if page:
         return f"The last run of {job}: {page}"
@@ -83,27 +81,23 @@ def _settings(stack: str) -> Tracking:
     return settings
 
 
-def _require_free(port: int, command: str) -> None:
+def forward(line: Sequence[str], to: str, ports: tuple[int, int], text: str, again: str) -> None:
+    """Forward a port until Ctrl-C or SIGTERM; print `text` once the port can be used."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as kubectl does
         try:
-            probe.bind(("127.0.0.1", port))
+            probe.bind(("127.0.0.1", ports[0]))
         except OSError as error:
             raise CommandError(
-                f"Port {port} on this machine can't be used ({error.strerror}): another program, "
-                f"such as another instance of this command, may be using it. Try another port: "
-                f"`{command} PORT={port + 1}`."
+                f"Port {ports[0]} on this machine can't be used ({error.strerror}): another "
+                "program, such as another instance of this command, may be using it. Try another "
+                f"port: `{again} PORT={ports[0] + 1}`."
             ) from error
-
-
-def forward(line: Sequence[str], to: str, ports: tuple[int, int], text: str, again: str) -> None:
-    """Forward a port until Ctrl-C or SIGTERM; print `text` once the port can be used."""
-    _require_free(ports[0], again)
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     line = [*line, "port-forward", "--address=127.0.0.1", to, "{}:{}".format(*ports)]
     try:
         while (reason := _forwarded(line, text)) is None:
-            time.sleep(_PAUSE_SECONDS)  # the connection broke, e.g. on a server restart
+            time.sleep(0.5)  # the connection broke, e.g. on a server restart
             text = ""
     except KeyboardInterrupt:  # not a failure
         return

@@ -50,11 +50,6 @@ def exclusive(file: Path) -> "AbstractContextManager[None]":
     return files.locked(file, limit=_LOCK_LIMIT, waiting=announce)
 
 
-def environment() -> Path:
-    """Create the runtime's Python environment unless it is complete, and return its directory."""
-    return _ensure(venv_dir(), "Python environment", "30 s, 400 MB", install)
-
-
 def install(venv: Path) -> None:
     """Create the runtime's Python environment with the packages in its lock file."""
     _run(sys.executable, "-m", "venv", venv)
@@ -151,7 +146,7 @@ def ready(*, tests: bool = False) -> Path:
     if missing is not None:
         sys.exit(missing)
     try:
-        venv = environment()
+        venv = _ensure(venv_dir(), "Python environment", "30 s, 400 MB", install)
         return environment_for_tests(venv) if tests else venv
     except (subprocess.SubprocessError, OSError) as error:
         sys.exit(f"The Python environment could not be created: {error}")

@@ -55,16 +55,15 @@ def build(module: GoModule, tools: Sequence[Tool], steps: Steps) -> Results:
         return {tool.name: Problem(tool.name, str(why), remedy) for tool in tools}
     names = [tool.name for tool in tools]
     try:
-        built = _compile(go, module, [name for name in names if name in module.packages], steps)
-        copied = {name: _copy(go, module, name) for name in names if name in module.copies}
+        paths = _compile(go, module, [name for name in names if name in module.packages], steps)
+        paths |= {name: _copy(go, module, name) for name in names if name in module.copies}
     except (StepFailed, OSError, CommandFailed) as error:
         remedy = "Fix the cause, then run `make setup` again; tools that are ready are kept."
         return {tool.name: Problem(tool.name, str(error), remedy) for tool in tools}
     entries = {}
     for tool in tools:
-        origin = f"{'built ' if tool.name in built else ''}from its Go module"
-        path = {**built, **copied}[tool.name]
-        entries[tool.name] = Entry.from_file(path, module.version, origin, tool.stamp)
+        origin = f"{'built ' if tool.name in module.packages else ''}from its Go module"
+        entries[tool.name] = Entry.from_file(paths[tool.name], module.version, origin, tool.stamp)
     return entries
 
 

@@ -34,9 +34,7 @@ _ELSEWHERE = (
 )
 
 
-def resolve_and_report(
-    kind: Kind | None, *, brief: bool, build: bool, preview: bool = False
-) -> int:
+def resolve_and_report(kind: Kind | None, *, brief: bool, build: bool, preview: bool) -> int:
     """Resolve the tools, print the table or the problems, and return the exit status for setup.
 
     `kind` is None if the stack's cluster kind is unknown. With `brief`, the table is printed only

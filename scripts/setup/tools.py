@@ -10,9 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from clusters.cluster import Kind
+from core.manifests import read
 from core.paths import CHECKOUT
 from core.toolchain import numbers
 
@@ -161,8 +160,7 @@ def _tool(fields: Mapping[str, Any]) -> Tool:
     return Tool(**values)
 
 
-# The C loader is faster, and every `up` reads the file.
-_TABLE = yaml.load(Path(__file__).with_suffix(".yaml").read_text("utf-8"), yaml.CSafeLoader)
+_TABLE = read(Path(__file__).with_suffix(".yaml"))
 MODULES = {name: _module(name, fields) for name, fields in _TABLE["modules"].items()}
 EVERYWHERE = tuple(map(_tool, _TABLE["everywhere"]))  # tools for all stacks
 _OF_KINDS = {tool.name: tool for tool in map(_tool, _TABLE["of_kinds"])}

@@ -108,6 +108,6 @@ def test_a_state_directory_that_takes_nothing_is_one_sentence_in_set_up(
     state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     closed = Mock(side_effect=OSError(errno.EROFS, "Read-only file system", str(state)))
-    monkeypatch.setattr(bootstrap, "environment", closed)
+    monkeypatch.setattr(bootstrap, "_ensure", closed)
     with pytest.raises(SystemExit, match=rf"Read-only file system: '{state}'"):
         bootstrap.main()

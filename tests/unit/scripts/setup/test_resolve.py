@@ -227,7 +227,7 @@ def test_the_table_says_where_each_tool_came_from_and_until_when_kubernetes_is_s
     found = {"kubelet": own, "kubectl": own, "pulumi": machine.entry("on PATH", PULUMI)}
     monkeypatch.setattr(resolving, "resolve", lambda *_arguments, **_options: (found, []))
     monkeypatch.setattr(resolving, "Console", lambda **_options: console)
-    assert resolving.resolve_and_report(None, brief=True, build=False) == 0
+    assert resolving.resolve_and_report(None, brief=True, build=False, preview=False) == 0
     said = console.export_text()
     assert f"on PATH: {machine.file}" in said
     assert "SOURCE=build" in said
@@ -238,5 +238,5 @@ def test_the_table_says_where_each_tool_came_from_and_until_when_kubernetes_is_s
     assert said.count("support for Kubernetes v1.33.1 ended on 2026-06-28") == 1
     # Each checkout has an environment of its own.
     record.save({name: replace(each, path="/elsewhere") for name, each in found.items()})
-    assert resolving.resolve_and_report(None, brief=True, build=False) == 0
+    assert resolving.resolve_and_report(None, brief=True, build=False, preview=False) == 0
     assert console.export_text() == "", "no tool is news"

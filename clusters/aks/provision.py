@@ -146,4 +146,5 @@ def _kubeconfig(
         listed = aks.list_managed_cluster_admin_credentials_output(**which)
     else:
         listed = aks.list_managed_cluster_user_credentials_output(format="exec", **which)
-    return listed.apply(lambda result: base64.b64decode(result.kubeconfigs[0].value).decode())
+    encoded: pulumi.Output[str] = listed.apply(lambda result: result.kubeconfigs[0].value)
+    return encoded.apply(lambda text: base64.b64decode(text).decode())

@@ -130,9 +130,8 @@ class AksSettings(AzureSettings):
         yield from super().contradictions()
         yield from reserved(("registry", "name"), self.registry.name)
         yield from reserved(("storage", "name"), self.storage.name)
-        yield from self.api.contradictions()
         yield from self.admins.contradictions(self.login)
-        for part in (self.network, self.system, self.cpu, self.gpu):
+        for part in (self.api, self.network, self.system, self.cpu, self.gpu):
             if part:
                 yield from part.contradictions()
         if (most := self.logs.daily_gib) != -1 and most <= 0:

@@ -2,8 +2,8 @@
 
 import json
 import re
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from shutil import which
 from typing import Any
 
 import pulumi
@@ -17,6 +17,7 @@ from core.problem import Path, Problem, located, quote
 from core.process import CommandFailed, run
 
 KEY = "slipway:cluster"
+Account = Callable[[Mapping[str, Any]], Iterable[Problem]]
 _MARKED = re.compile(r"(\w+): \[?(.+?)\]? # yours: (.+)")
 """Matches a line in stacks/*.yaml with a placeholder: the key, the value, and what to set."""
 _TOOLS = {
@@ -31,7 +32,7 @@ def before_update(
     template: str,
     *,
     pushes: bool = False,
-    account: Callable[[Mapping[str, Any]], Iterable[Problem]] = lambda _: (),
+    account: Account = lambda _: (),
 ) -> None:
     """Raise `pulumi.RunError` with all problems that an update would have; in a preview, only warn.
 
@@ -39,10 +40,9 @@ def before_update(
     pushed with the Azure CLI's login. `account` receives the output of `az account show` and
     returns problems with the account; it is called only if there are no other problems.
     """
-    programs, absent = needed(settings, pushes=pushes), "is required but not on PATH; "
-    lacking = (Problem(each, f"{absent}{_TOOLS[each]}") for each in programs if not which(each))
-    problems = [*placeholders(settings, template), *lacking]
-    if not problems and "az" in programs:
+    uses_az = pushes or (settings.login == "azurecli" and not settings.admin_kubeconfig)
+    problems = [*placeholders(settings, template), *missing(settings, uses_az=uses_az)]
+    if not problems and uses_az:
         problems = [*login(settings, account)]
     if not problems:
         return
@@ -56,9 +56,7 @@ def before_update(
     show_in_summary(f"`up` will fail for these reasons:{lines}", pulumi.log.warn)
 
 
-def login(
-    settings: AzureSettings, account: Callable[[Mapping[str, Any]], Iterable[Problem]]
-) -> Iterator[Problem]:
+def login(settings: AzureSettings, account: Account) -> Iterator[Problem]:
     """Yield a problem if `az` is not logged in, or else problems with the current account."""
     try:
         shown = az(settings, "account", "show")
@@ -84,11 +82,12 @@ def placeholders(settings: AzureSettings, template: str) -> Iterator[Problem]:
             yield Problem(located(KEY, path), text)
 
 
-def needed(settings: AzureSettings, *, pushes: bool) -> list[str]:
-    """Return the programs that an update uses."""
-    logs_in = not settings.admin_kubeconfig
-    uses = {"az": pushes or (logs_in and settings.login == "azurecli"), "kubelogin": logs_in}
-    return [name for name in uses if uses[name]]
+def missing(settings: AzureSettings, *, uses_az: bool) -> Iterator[Problem]:
+    """Yield each required program that is not on PATH, with installation instructions."""
+    needed = {"az": uses_az, "kubelogin": not settings.admin_kubeconfig}
+    for name, is_needed in needed.items():
+        if is_needed and shutil.which(name) is None:
+            yield Problem(name, f"is required but not on PATH; {_TOOLS[name]}")
 
 
 def remains(settings: AzureSettings, stack: str) -> Remains:
@@ -125,7 +124,7 @@ def _left(settings: AzureSettings, stack: str) -> Iterator[str]:
 
 def az(settings: AzureSettings, *words: str) -> Any:
     """Run the Azure CLI and return the document that it prints, or raise `CommandFailed`."""
-    program = which("az")
+    program = shutil.which("az")
     if program is None:
         raise CommandFailed("`az` is not installed")
     options = ("--subscription", settings.subscription, "--output", "json")

@@ -94,10 +94,8 @@ class AzureCluster(pulumi.ComponentResource):
 
 
 def within(name: str, *parents: pulumi.Resource) -> pulumi.Output[str]:
-    """Return a name that previews show, for properties of what Azure deletes with `parents`.
-
-    Pulumi replaces a resource with those that its properties depend on.
-    """
+    """Return the name of what Azure deletes with `parents`, so that Pulumi recreates both."""
+    # Properties that depend on a resource are replaced with it; its URN is known in previews.
     return pulumi.Output.all(*(each.urn for each in parents)).apply(lambda _: name)
 
 

@@ -116,7 +116,7 @@ class AzureStackSettings(AzureSettings):
         unsupported = {"gpu": "AKS then lacks GPU support", "entra": "Entra is then unreachable"}
         for key, why in unsupported.items():
             if getattr(self, key) is not None:
-                text = f"can't be combined with `disconnected`, as {why}; remove one"
+                text = f"can't be combined with `disconnected`: {why}; remove one"
                 yield contradiction((key,), text, "disconnected")
         if not self.admin_kubeconfig:
             text = (

@@ -54,8 +54,7 @@ class Registry(Target):
     login: How = "docker"
     """The source of credentials: `azure` for the Azure CLI, `docker` for a docker config.json."""
     credentials: str | None = None
-    """For `azure`, the registry's subscription, or None for the current one; for `docker`, the path
-    of a docker config.json, or None for the files that docker and podman use."""
+    """A docker config.json's path, or with `azure` a subscription's ID; None for the usual ones."""
 
     def name(self, reference: str) -> str:
         return within(self.server, reference)

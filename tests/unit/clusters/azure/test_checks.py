@@ -10,7 +10,7 @@ import pulumi
 import pytest
 import yaml
 
-from clusters.azure.checks import before_update, needed, remains
+from clusters.azure.checks import before_update, remains
 from clusters.kinds import CLUSTERS
 from core.validation import check as read
 from tests.doubles import recorded_az
@@ -107,11 +107,19 @@ def test_an_update_refuses_who_is_not_logged_in_to_the_subscription(
         ({"adminKubeconfig": True}, True, ["az"]),
     ],
 )
+@pytest.mark.usefixtures("bare")
 def test_a_program_is_only_asked_for_where_something_uses_it(
-    change: dict[str, Any], pushes: bool, names: list[str], root: Path
+    change: dict[str, Any],
+    pushes: bool,
+    names: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    root: Path,
 ) -> None:
-    wanted = settings("azure", {**template("azure", root), **change})
-    assert needed(wanted, pushes=pushes) == names
+    said: list[str] = []
+    monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: True)
+    monkeypatch.setattr("pulumi.log.warn", said.append)
+    before_update(settings("azure", {**template("azure", root), **change}), "azure", pushes=pushes)
+    assert re.findall(r"(\w+): is required but not on PATH", said[0]) == names
 
 
 @pytest.fixture

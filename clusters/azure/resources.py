@@ -62,7 +62,7 @@ class AzureCluster(pulumi.ComponentResource):
             parent=self,
             depends_on=[*self.group, *after],
             replace_on_changes=list(fixed),
-            delete_before_replace=True if fixed else None,  # its name is fixed
+            delete_before_replace=True,  # its name is fixed
             custom_timeouts=None if limit is None else pulumi.CustomTimeouts(limit, limit, limit),
             **more,
         )
@@ -105,10 +105,9 @@ def connected(  # noqa: PLR0913  # access, prerequisites and properties
     `identifier` identifies the cluster even if its kubeconfig changes. `advice` is an input of
     `AccessHandler`. `facts` are further arguments for `Cluster`.
     """
-    text = listed
     if not settings.admin_kubeconfig:
-        text = listed.apply(lambda plain: logging_in(plain, settings.login, settings.tenant))
-    text = pulumi.Output.secret(text)
+        listed = listed.apply(lambda plain: logging_in(plain, settings.login, settings.tenant))
+    text: pulumi.Output[str] = pulumi.Output.secret(listed)
     helpers, images = helper_images(target)
     access = pulumi.CustomResource(
         tokens.CLUSTER_ACCESS,

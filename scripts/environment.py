@@ -71,8 +71,7 @@ def prepare() -> None:
     if file.exists():
         file.chmod(0o600)
         return
-    stacks = sorted((backend() / ".pulumi" / "stacks").rglob("*.json"))
-    if stacks:
+    if stacks := sorted((backend() / ".pulumi" / "stacks").rglob("*.json")):
         names = ", ".join(stack.stem for stack in stacks)
         raise CommandError(
             f"{file} is missing, but the secrets of these stacks are encrypted with it: {names}. "
@@ -100,12 +99,12 @@ def exports(inherited: Mapping[str, str]) -> dict[str, str]:
         # The engine would install missing plugins without checking the publisher's checksum.
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         "PULUMI_HOME": str(pulumi_home()),
+        "PULUMI_PARALLEL": inherited.get("PULUMI_PARALLEL") or "256",  # jobs side by side
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         # Files are UTF-8, whatever the locale.
         "PYTHONUTF8": "1",
         # Traffic to clusters bypasses any proxy.
-        "no_proxy": direct,
-        "NO_PROXY": direct,
+        **dict.fromkeys(("no_proxy", "NO_PROXY"), direct),
     }
 
 

@@ -34,6 +34,11 @@ def test_the_tools_come_first_and_backend_and_home_are_slipways_own(tmp_path: Pa
     assert variables["PULUMI_HOME"] == f"{tmp_path}/cache/slipway/pulumi-home"
 
 
+def test_as_many_jobs_train_at_once_as_the_user_or_slipway_says_not_four_a_core() -> None:
+    for given, expected in (({}, "256"), ({"PULUMI_PARALLEL": "3"}, "3")):
+        assert exports(given)["PULUMI_PARALLEL"] == expected
+
+
 @pytest.mark.parametrize("variable", ["no_proxy", "NO_PROXY"])
 def test_the_clusters_addresses_bypass_a_proxy_beside_the_persons_own(variable: str) -> None:
     given = {variable: "example.com,localhost", "https_proxy": "http://proxy:1", "HOME": "/root"}

@@ -33,6 +33,7 @@ def declare(manifest: Manifest, opts: pulumi.ResourceOptions) -> CustomResource:
     }
     common = pulumi.ResourceOptions(
         additional_secret_outputs=hidden,
+        delete_before_replace=True,  # its name is fixed, but `--replace` does not call `diff`
         # Pods have a grace period of 30 s; if deletion takes longer, the error names a finalizer.
         custom_timeouts=pulumi.CustomTimeouts(delete="60s"),
         version=_VERSION,
@@ -46,17 +47,16 @@ def declare(manifest: Manifest, opts: pulumi.ResourceOptions) -> CustomResource:
 
 
 def declare_all(
-    manifests: Iterable[Manifest], opts: pulumi.ResourceOptions
+    manifests: Sequence[Manifest], opts: pulumi.ResourceOptions
 ) -> list[CustomResource]:
     """Declare objects that are created in parallel, except role bindings, which follow the roles.
 
     Users who are not administrators may bind only roles whose permissions they have. To check that,
     the API server needs the role to exist (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#restrictions-on-role-binding-creation-or-update).
     """
-    every = list(manifests)
-    roles = [declare(each, opts) for each in every if each["kind"] in _ROLES]
+    roles = [declare(each, opts) for each in manifests if each["kind"] in _ROLES]
     after = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=roles))
-    others = (each for each in every if each["kind"] not in _ROLES)
+    others = (each for each in manifests if each["kind"] not in _ROLES)
     return [*roles, *(declare(each, after if "roleRef" in each else opts) for each in others)]
 
 
@@ -97,8 +97,7 @@ def provider_of(
         return after
 
     opts = pulumi.ResourceOptions(depends_on=Output.from_input(existing()))
-    options |= {"kubeconfig": kubeconfig, "cluster_identifier": identifier}
-    return Provider(name, opts=opts, **options)
+    return Provider(name, opts, kubeconfig=kubeconfig, cluster_identifier=identifier, **options)
 
 
 def end(why: str) -> NoReturn:

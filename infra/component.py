@@ -26,32 +26,39 @@ OUTPUTS = ("jobs", "cluster", "kubeconfig", "skipped", "notRun")
 async def construct(request: ConstructRequest) -> ConstructResponse:
     """Declare a component's resources; return the component's outputs once its jobs have finished.
 
-    Raises `SettingsError` if the inputs are invalid, and any exception that a resource raises.
+    Raises `SettingsError` if the inputs are invalid, `RunError` if `up` does not know one, and any
+    exception that a resource raises.
     """
-    component = pulumi.ComponentResource(tokens.TRAINING, request.name, None, request.options)
-    outputs: dict[str, Any] = dict.fromkeys(OUTPUTS, rpc.UNKNOWN)
-    late = [
+    is_preview = pulumi.runtime.is_dry_run()
+    late = ", ".join(
         located("", place)
         for place, each in _leaves(request.inputs)
-        if plain(each) is UNKNOWN and not _is_kept(place, each)
-    ]
-    if not late:
+        if plain(each) is UNKNOWN and not (is_preview and _is_kept(place, each))
+    )
+    if late and not is_preview:  # the engine would delete all children that are not declared
+        raise pulumi.RunError(
+            f"{late}: unknown, as what provides it failed, or --target or --exclude left it out; "
+            "nothing in the component was changed. Correct that, then run `pulumi up` without them"
+        )
+    component = pulumi.ComponentResource(tokens.TRAINING, request.name, None, request.options)
+    outputs: dict[str, Any] = dict.fromkeys(OUTPUTS, rpc.UNKNOWN)
+    if late:
+        pulumi.log.warn(
+            f"{late}: not known until `up` has created the resources that provide these inputs, so "
+            "this preview neither checks nor shows the component: what it lists below it as "
+            "deleted stays. If that is protected, run `pulumi up --skip-preview`",
+            component,
+        )
+    else:
         settings.set_root_resource(component)
         settings.SETTINGS.monitor = _Named(settings.get_monitor(), request.name)
         # For clusters, archives and stores, each component counts as a separate stack.
         settings.SETTINGS.stack = f"{pulumi.get_stack()}-{request.name}"
         declared = declare(_parsed(request.name, request.inputs))
         outputs = {name: declared[name] for name in OUTPUTS}
-    elif pulumi.runtime.is_dry_run():
-        pulumi.log.warn(
-            f"{', '.join(late)}: not known until `up` has created the resources that provide these "
-            "inputs, so this preview neither checks nor shows the component",
-            component,
-        )
     component.register_outputs(outputs)
-    state = await rpc.serialize_properties(outputs, {})
-    urn = await component.urn.future()
-    return ConstructResponse(str(urn), PropertyValue.unmarshal_map(state), {})
+    state = PropertyValue.unmarshal_map(await rpc.serialize_properties(outputs, {}))
+    return ConstructResponse(str(await component.urn.future()), state, {})
 
 
 class _Named:
@@ -92,8 +99,7 @@ def _parsed(name: str, inputs: Mapping[str, PropertyValue]) -> StackSettings:
     try:
         return parse(config, pulumi.get_stack(), [*listed], hidden, remedy="pass it in `secrets`")
     except SettingsError as error:
-        keys = (each.key.removeprefix("slipway:") for each in error.problems)
-        problems = [replace(each, key=key) for key, each in zip(keys, error.problems, strict=True)]
+        problems = [replace(each, key=each.key.removeprefix("slipway:")) for each in error.problems]
         raise SettingsError(problems, source) from None
 
 

@@ -96,13 +96,13 @@ def exports(inherited: Mapping[str, str]) -> dict[str, str]:
         # The engine would install missing plugins without checking the publisher's checksum.
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         "PULUMI_HOME": str(pulumi_home()),
+        "PULUMI_PARALLEL": inherited.get("PULUMI_PARALLEL") or "256",  # jobs side by side
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         # Files are UTF-8, whatever the locale.
         "PYTHONUTF8": "1",
         "XDG_CACHE_HOME": str(cache_dir().parent),  # absolute, for scripts/plugins
         # Traffic to clusters bypasses any proxy.
-        "no_proxy": direct,
-        "NO_PROXY": direct,
+        **dict.fromkeys(("no_proxy", "NO_PROXY"), direct),
     }
 
 

@@ -117,10 +117,9 @@ def connected(  # noqa: PLR0913  # access, prerequisites and properties
     which its contents are replaced. `advice` is an input of `AccessHandler`. `facts` are further
     arguments for `Cluster`.
     """
-    text = listed
     if not settings.admin_kubeconfig:
-        text = listed.apply(lambda plain: logging_in(plain, settings.login, settings.tenant))
-    text = pulumi.Output.secret(text)
+        listed = listed.apply(lambda plain: logging_in(plain, settings.login, settings.tenant))
+    text: pulumi.Output[str] = pulumi.Output.secret(listed)
     helpers, images = helper_images(target)
     name, opts = azure.cluster_name, pulumi.ResourceOptions(parent=azure, depends_on=after)
     inputs = {"name": name, "kubeconfig": text, "advice": advice}

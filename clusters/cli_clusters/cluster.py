@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pulumi
+from pulumi import ResourceOptions
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
@@ -92,8 +93,8 @@ def declare(kind: str, token: str, inputs: Mapping[str, Any], target: Mapping[st
         token,
         inputs["name"],
         {**inputs, "owner": manifests.stack(), **outputs},
-        # The provider also reports this, but a preview of the first `up` needs it here.
-        pulumi.ResourceOptions(additional_secret_outputs=["kubeconfig"]),
+        # The provider reports both, but not before the first `up`, and not with `--replace`.
+        ResourceOptions(additional_secret_outputs=["kubeconfig"], delete_before_replace=True),
     )
     kubeconfig: pulumi.Output[str] = pulumi.Output.secret(created.kubeconfig)
     # The nodes that images are loaded onto exist once the cluster does.

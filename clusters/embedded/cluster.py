@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import pulumi
+from pulumi import ResourceOptions
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
@@ -66,8 +67,8 @@ def provision(settings: EmbeddedSettings) -> Cluster:
         tokens.EMBEDDED,
         settings.name,
         {**inputs, **more, **dict.fromkeys(Embedded.__annotations__)},
-        # The provider also reports this, but a preview of the first `up` needs it here.
-        pulumi.ResourceOptions(additional_secret_outputs=["kubeconfig"]),
+        # The provider reports both, but not before the first `up`, and not with `--replace`.
+        ResourceOptions(additional_secret_outputs=["kubeconfig"], delete_before_replace=True),
     )
     kubeconfig: pulumi.Output[str] = pulumi.Output.secret(embedded.kubeconfig)
     return Cluster(
@@ -100,14 +101,13 @@ def left_on_machine(layout: Layout) -> Mapping[str, list[str]]:
     if not sys.platform.startswith("linux"):
         return files  # only Linux runs such a cluster
     groups = [path for path in isolation.groups(layout) if path.name == layout.node]
-    files_of_namespaces = (layout.network_namespace, layout.outside)
-    namespaces = [path.name for path in files_of_namespaces if path.exists()]
+    networks = [path.name for path in (layout.network_namespace, layout.outside) if path.exists()]
     interfaces = [layout.host_interface] if (_INTERFACES / layout.host_interface).exists() else []
     processes = sorted(isolation.processes(layout) | _inside((layout.directory, layout.runtime)))
     return {
         "processes": [f"process {isolation.named(pid)}: kill -9 {pid}" for pid in processes],
         "network namespaces": [
-            f"network namespace {name}: ip netns delete {name}" for name in namespaces
+            f"network namespace {name}: ip netns delete {name}" for name in networks
         ],
         "mounts": [f"mount {point}: umount {point}" for point in isolation.inside(layout)],
         "control groups": [

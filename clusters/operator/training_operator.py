@@ -35,7 +35,8 @@ class TrainingOperator(pulumi.ComponentResource):
     ) -> None:
         super().__init__(tokens.TRAINING_OPERATOR, name, None, opts)
         # Not passed to the component itself: Pulumi can't skip one whose dependency failed.
-        child = pulumi.ResourceOptions(parent=self, depends_on=list(after))
+        # Deleting `ready` stops all runs, so it must not follow the replacement, and new runs.
+        child = pulumi.ResourceOptions(parent=self, depends_on=after, delete_before_replace=True)
         properties: dict[str, Any] = {
             "kubeconfig": pulumi.Output.secret(cluster.kubeconfig),
             "jobNamespace": cluster.namespace,
@@ -50,8 +51,7 @@ class TrainingOperator(pulumi.ComponentResource):
         else:
             existing = asdict(cluster.operator).items()
             properties["existing"] = {key: value for key, value in existing if value is not None}
-        ready = tokens.OPERATOR_READY  # see clusters.operator.operator_ready
-        self.ready = pulumi.CustomResource(ready, name, properties, child)
+        self.ready = pulumi.CustomResource(tokens.OPERATOR_READY, name, properties, child)
         self.register_outputs({})
 
 
@@ -110,10 +110,8 @@ def _merged(base: Any, different: Any) -> Any:
     https://kubernetes.io/docs/tasks/manage-kubernetes-objects/update-api-object-kubectl-patch/
     """
     if isinstance(base, dict) and isinstance(different, dict):
-        changed = {key: _merged(base.get(key), value) for key, value in different.items()}
-        return {**base, **changed}
+        return base | {key: _merged(base.get(key), value) for key, value in different.items()}
     if isinstance(base, list) and isinstance(different, list):
-        named = {each["name"]: each for each in base}
-        changed = {each["name"]: _merged(named.get(each["name"]), each) for each in different}
-        return [*(named | changed).values()]
+        named = ({each["name"]: each for each in items} for items in (base, different))
+        return [*_merged(*named).values()]
     return different

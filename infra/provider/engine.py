@@ -97,8 +97,8 @@ def plain(value: PropertyValue, *, hide_secrets: bool = False) -> Any:
 
 
 def plain_map(values: Mapping[str, PropertyValue], *, hide_secrets: bool = False) -> dict[str, Any]:
-    """Return `values` as a dict of plain Python values; see `plain`."""
-    return {key: plain(value, hide_secrets=hide_secrets) for key, value in values.items()}
+    """Return `values` as a dict sorted by key, as protobuf's order is random; see `plain`."""
+    return {key: plain(values[key], hide_secrets=hide_secrets) for key in sorted(values)}
 
 
 def wrap(value: Any, *, secret: bool = False) -> PropertyValue:

@@ -117,7 +117,8 @@ def serve(
     provider = make(engine_pb2_grpc.EngineStub(channel))
 
     async def run() -> None:
-        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(64))
+        # No limit: a component's child keeps a thread until the engine created it by another one.
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(sys.maxsize))
         server = grpc.aio.server(
             options=[
                 ("grpc.max_receive_message_length", _MESSAGE_LIMIT),

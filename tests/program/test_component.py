@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -126,6 +127,24 @@ def test_a_preview_of_unknown_settings_declares_nothing(caplog: pytest.LogCaptur
     assert [each.type for each in program.resources] == [TRAINING]
     assert program.outputs["jobs"] == UNKNOWN
     assert "jobs.mine.args[1]: not known until" in caplog.text
+    assert "deleted stays. If that is protected, run `pulumi up --skip-preview`" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("place", "inputs"),
+    [
+        ("jobs.mine.args[0]", {"jobs": {"mine": {"script": PLAIN, "args": [UNKNOWN]}}}),
+        ("cluster.kubeconfig", {"cluster": {"kind": "kubeconfig", "kubeconfig": UNKNOWN}}),
+        ("secrets.token", {"secrets": {"token": UNKNOWN}}),
+    ],
+)
+def test_an_update_that_does_not_know_an_input_ends_before_it_deletes_anything(
+    place: str, inputs: Mapping[str, Any], made: list[str]
+) -> None:
+    """A component without children would be a success, after which the engine deletes them all."""
+    with pytest.raises(pulumi.RunError, match=re.escape(f"{place}: unknown, as what provides it")):
+        construct({**SETTINGS, **inputs})
+    assert made == []
 
 
 def test_what_a_component_cannot_go_on_without_is_raised_and_ends_no_process() -> None:

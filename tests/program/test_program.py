@@ -86,6 +86,14 @@ def test_objects_are_in_the_stacks_cluster_after_their_namespace_and_show_no_dri
     assert webhook.ignored == ("webhooks[*].clientConfig.caBundle",), "the operator writes it"
 
 
+def test_what_has_a_fixed_name_is_deleted_before_it_is_replaced(program: Program) -> None:
+    """`--replace` asks no provider, so the old one, deleted last, would take the new one along."""
+    made = [*kubernetes(program), *program.starting("azure-native:")]
+    for kind in ("Embedded", "Kind", "Minikube", "OperatorReady", "PyTorchJob", "Claim"):
+        made += program.of(kind)
+    assert [each.urn for each in made if not each.request.deleteBeforeReplace] == []
+
+
 def test_every_namespace_is_restricted_but_that_of_the_device_plugin(program: Program) -> None:
     enforced = {
         metadata(each)["name"]: metadata(each)["labels"]["pod-security.kubernetes.io/enforce"]

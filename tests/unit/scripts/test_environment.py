@@ -42,6 +42,11 @@ def test_the_starters_of_plugins_find_the_cache_as_everything_else_does(
     assert exports({})["XDG_CACHE_HOME"] == str(cache_dir().parent)
 
 
+def test_as_many_jobs_train_at_once_as_the_user_or_slipway_says_not_four_a_core() -> None:
+    for given, expected in (({}, "256"), ({"PULUMI_PARALLEL": "3"}, "3")):
+        assert exports(given)["PULUMI_PARALLEL"] == expected
+
+
 @pytest.mark.parametrize("variable", ["no_proxy", "NO_PROXY"])
 def test_the_clusters_addresses_bypass_a_proxy_beside_the_persons_own(variable: str) -> None:
     given = {variable: "example.com,localhost", "https_proxy": "http://proxy:1", "HOME": "/root"}

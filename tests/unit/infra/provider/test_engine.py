@@ -48,6 +48,7 @@ def test_what_the_engines_json_has_no_value_for_is_text(values: dict[str, object
 def test_a_map_comes_back_as_it_went(values: dict[str, object]) -> None:
     found = plain_map(wrap_map(values))
     assert found == values
+    assert [*found] == sorted(values), "jobs of a component start in the order of their names"
     for key, value in values.items():
         assert not isinstance(value, int) or type(found[key]) is type(value)
 

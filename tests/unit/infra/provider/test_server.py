@@ -6,8 +6,10 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+from unittest.mock import AsyncMock, Mock
 
 import grpc.aio
 import pulumi
@@ -150,6 +152,23 @@ def constructed(*names: str) -> list[str]:
 
 def test_two_components_of_a_program_train_side_by_side_each_with_its_own_settings() -> None:
     assert constructed("one", "two") == ["one one one", "two two two"]
+
+
+def test_children_that_wait_for_the_engine_take_no_thread_from_its_requests(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With 64 threads, 64 jobs of a component waited for good."""
+    waiting = threading.Barrier(200)
+
+    async def wait() -> None:
+        await asyncio.gather(*(asyncio.to_thread(waiting.wait, LIMIT) for _ in range(200)))
+
+    plugin = Mock(start=wait, wait_for_termination=AsyncMock())
+    monkeypatch.setattr(sys, "argv", ["plugin", "127.0.0.1:1"])
+    monkeypatch.setattr(server, "connect", grpc.insecure_channel)
+    monkeypatch.setattr(grpc.aio, "server", Mock(return_value=plugin))
+    server.serve(lambda _: Provider(), "0")
+    plugin.wait_for_termination.assert_awaited()
 
 
 def test_another_user_of_the_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

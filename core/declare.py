@@ -79,12 +79,14 @@ def provider_of(
     kubeconfig: Output[str],
     identifier: pulumi.Input[str],
     after: Sequence[pulumi.Resource],
+    ignored: list[str] | None = None,
     **options: Any,
 ) -> Provider:
     """Declare a cluster's provider; all its objects are replaced if `identifier` changes.
 
-    If a resource in `after` failed or was skipped, the program exits, after the original error. The
-    engine may panic when it skips a provider, as it has no process for an unchanged one's dry run
+    Changes to the inputs `ignored` are ignored. If a resource in `after` failed or was skipped, the
+    program exits, after the original error. The engine may panic when it skips a provider, as it
+    has no process for an unchanged one's dry run
     (https://github.com/pulumi/pulumi/blob/v3.274.1/pkg/resource/deploy/step.go#L228).
     """
 
@@ -96,7 +98,7 @@ def provider_of(
             end("nothing was changed in the cluster, because it is not ready")
         return after
 
-    opts = pulumi.ResourceOptions(depends_on=Output.from_input(existing()))
+    opts = pulumi.ResourceOptions(depends_on=Output.from_input(existing()), ignore_changes=ignored)
     return Provider(name, opts, kubeconfig=kubeconfig, cluster_identifier=identifier, **options)
 
 

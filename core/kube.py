@@ -7,8 +7,9 @@ import shutil
 import ssl
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,8 +26,6 @@ _INLINE = {
     "client-key-data": "client-key",
 }
 _LOGIN_SECONDS = 30
-_TIMED_OUT = 124
-"""The exit status of timeout(1) after a timeout."""
 
 Limit = float | tuple[float, float]
 
@@ -37,10 +36,21 @@ REQUEST_ERRORS = (ApiException, urllib3.exceptions.HTTPError)
 """Errors from a request that the API server rejected or did not respond to."""
 UNREACHABLE = (*REQUEST_ERRORS, OSError)
 """`REQUEST_ERRORS`, and errors from connecting while no API server is running."""
+REFUSED = frozenset({401, 403})
+"""HTTP statuses that say that this account lacks a right, or is not known."""
+ADMISSION = (5.0, 25.0)
+"""The limit for a request that admission webhooks judge; by default, each may take 10 s."""
+_BUSY = frozenset({429, 500, 502, 503, 504})
+_LOG_IN = "log in again, then run `make up`, which also renews the credentials for `make down`"
 
 
 class AnotherServer(urllib3.exceptions.SSLError):
     """The TLS handshake failed, because another server now has the cluster's address."""
+
+
+def is_busy(error: BaseException) -> bool:
+    """Return whether an API server could not process a request, but may process a later one."""
+    return isinstance(error, ApiException) and error.status in _BUSY
 
 
 def may_be_gone() -> bool:
@@ -98,6 +108,8 @@ def connect(kubeconfig: str) -> client.ApiClient:
     )
     if program is not None and not (loaded.api_key or loaded.cert_file):
         _explain(program)
+    if "tokenFile" in user:
+        loaded.refresh_api_key_hook = partial(_read_token, Path(user["tokenFile"]))  # type: ignore[assignment]
     return _client(loaded)
 
 
@@ -121,6 +133,12 @@ def _client(loaded: client.Configuration) -> client.ApiClient:
     for loaded_already in ("ca_certs", "ca_cert_data", "cert_file", "key_file"):
         settings[loaded_already] = None
     return api
+
+
+def _read_token(file: Path, loaded: client.Configuration) -> None:
+    """Read a token again before each request, as it expires; the client would not."""
+    with suppress(OSError):  # The file is being replaced.
+        loaded.api_key["BearerToken"] = f"Bearer {file.read_text().strip()}"
 
 
 def _tls(loaded: client.Configuration) -> ssl.SSLContext:
@@ -210,9 +228,10 @@ def api_message(error: Exception) -> str:
     if not isinstance(error, ApiException):
         return str(error)
     try:
-        return str(json.loads(error.body or "")["message"])
+        text = str(json.loads(error.body or "")["message"])
     except (ValueError, KeyError, TypeError):
-        return f"{error.status} {error.reason}"
+        text = f"{error.status} {error.reason}"
+    return f"{text}; {_LOG_IN}" if error.status == 401 else text
 
 
 def reason(error: Exception) -> str:
@@ -239,9 +258,8 @@ def _explain(program: dict[str, Any]) -> None:
         ExecProvider(ConfigNode("exec", _limited(program)), None).run()  # type: ignore[no-untyped-call]
     except Exception as error:  # noqa: BLE001  # whatever the command does
         what = f"{what}: {error}"
-        if f"returned {_TIMED_OUT}" in str(error):
-            wait = f"{_LOGIN_SECONDS} s: run it yourself to see what it is waiting for"
-            what = f"did not finish within {wait}"
+        if "returned 124" in str(error):  # by timeout(1)
+            what = f"did not finish within {_LOGIN_SECONDS} s: run it to see what it waits for"
     command = program.get("command")
     raise config.ConfigException(
         f"the kubeconfig's credentials come from `{command}`, which {what}"

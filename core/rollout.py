@@ -51,7 +51,7 @@ class Rollout:
         ]
         for pod in pods:
             name = pod["metadata"]["name"]
-            lines += [f"Pod {name}: {_state(pod)}", *(f"  log: {each}" for each in self._log(name))]
+            lines += [f"Pod {name}: {_state(pod)}", *(f"  log: {each}" for each in self.log(name))]
         uids = {pod["metadata"]["uid"] for pod in pods}
         about = [event for event in events if event["involvedObject"].get("uid") in uids]
         lines += [
@@ -72,8 +72,9 @@ class Rollout:
     def _read(self) -> Any:
         return self.get(f"deployments/{self.deployment}", "/apis/apps/v1")
 
-    def _log(self, pod: str) -> list[str]:
-        request = Request("GET", self.path(f"pods/{pod}/log"), {"tailLines": "20"})
+    def log(self, pod: str, **query: str) -> list[str]:
+        """Return the last lines of a pod's log, or none if it can't be read."""
+        request = Request("GET", self.path(f"pods/{pod}/log"), {"tailLines": "30", **query})
         try:
             text = send(self.api, request, limit=REQUEST_SECONDS).data
         except REQUEST_ERRORS:
@@ -88,8 +89,7 @@ def is_of_current_template(deployment: Mapping[str, Any]) -> bool:
 
 
 def _is_observed(deployment: Mapping[str, Any]) -> bool:
-    generation: int = deployment["metadata"]["generation"]
-    return _status(deployment, "observedGeneration") >= generation
+    return _status(deployment, "observedGeneration") >= int(deployment["metadata"]["generation"])
 
 
 def _status(deployment: Mapping[str, Any], name: str) -> int:

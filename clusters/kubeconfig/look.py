@@ -21,7 +21,7 @@ from clusters.kubeconfig.found import Deployed, Found
 from clusters.kubeconfig.settings import KubeconfigSettings
 from clusters.operator import CRD_PATH, NAME, NAMESPACE
 from clusters.operator.operator_ready import judges
-from core.kube import Request, api_message, ask, connect
+from core.kube import REFUSED, REQUEST_ERRORS, Request, api_message, ask, connect, is_busy
 from core.manifests import KEPT, KEPT_CLAIM, MANAGED_BY, made_by
 from core.toolchain import ToolMissing
 
@@ -51,16 +51,14 @@ def look(choice: Choice, namespace: str) -> Found:
     """Inspect a cluster for jobs in `namespace`, or raise `Unusable` if it can't be reached."""
     try:
         api = connect(choice.kubeconfig)
-        return _found(api, namespace, _groups(api))
+        return _found(api, namespace)
     except ConfigException as error:
         raise Unusable("context", str(error)) from error
-    except (urllib3.exceptions.HTTPError, ApiException) as error:
-        if (why := _silence(error)) is not None:
-            raise Unusable("", _unreachable(choice, why)) from error
-        text = f"{choice.server} rejects all requests from this account: {api_message(error)}"
-        if isinstance(error, ApiException) and error.status == HTTPStatus.UNAUTHORIZED:
-            text += "; its credentials have expired or are not recognized, so log in again"
-        raise Unusable("", text) from error
+    except ApiException as error:
+        whose = "all requests from this account" if error.status in REFUSED else "a request"
+        raise Unusable("", f"{choice.server} rejects {whose}: {api_message(error)}") from error
+    except urllib3.exceptions.HTTPError as error:
+        raise Unusable("", _unreachable(choice, error)) from error
 
 
 def remains(settings: KubeconfigSettings, stack: str) -> Remains:
@@ -78,17 +76,20 @@ def remains(settings: KubeconfigSettings, stack: str) -> Remains:
         see = _listing(kubectl(settings.path, settings.context), namespace)
         return {_LEFT: [f"the cluster could not be checked ({error}): run `{see}`"]}
     command = kubectl(choice.path, choice.context)
+    see = _listing(command, namespace)
     try:
         api = connect(choice.kubeconfig)
-        if (whose := _owner(api, namespace)) not in {None, stack}:
+        whose = made_by(_get(api, f"/api/v1/namespaces/{namespace}"))
+        # Another party's namespace may contain the stack's service account.
+        whose = _account_made_by(api, namespace) if whose is None else whose
+        if whose not in {None, stack}:
             return {f"{_LEFT} that belong to it ({namespace} belongs to the stack {whose})": []}
         return _labeled(api, namespace, f"{command} --namespace {namespace}")
-    except (ApiException, ConfigException, urllib3.exceptions.HTTPError) as error:
-        see = _listing(command, namespace)
-        if (why := _silence(error)) is not None:
-            again = f"if it responds again, run `{see}`"
-            return {f"{_UNKNOWN} ({choice.server} is not responding: {why}; {again})": []}
+    except (ApiException, ConfigException) as error:
         return {_LEFT: [f"{choice.server} can't be checked ({api_message(error)}): run `{see}`"]}
+    except urllib3.exceptions.HTTPError as error:
+        why = f"{' '.join(str(error).split())}; if it responds again, run `{see}`"
+        return {f"{_UNKNOWN} ({choice.server} is not responding: {why})": []}
 
 
 def _labeled(api: client.ApiClient, namespace: str, kubectl: str) -> Remains:
@@ -122,22 +123,8 @@ def _get(api: client.ApiClient, path: str, **query: str) -> Any:
     return None if isinstance(document, HTTPStatus) else document
 
 
-def _owner(api: client.ApiClient, namespace: str) -> str | None:
-    """Return the stack that created a namespace, or None if unknown.
-
-    If the namespace does not name its stack, the jobs' service account in the namespace may.
-    """
-    stack = made_by(_get(api, f"/api/v1/namespaces/{namespace}"))
-    return _account_made_by(api, namespace) if stack is None else stack
-
-
-def _silence(error: Exception) -> str | None:
-    """Return why a cluster is not responding, or None if it responded, even with an error."""
-    is_silent = isinstance(error, urllib3.exceptions.HTTPError)
-    return " ".join(str(error).split()) if is_silent else None
-
-
-def _unreachable(choice: Choice, why: str) -> str:
+def _unreachable(choice: Choice, error: Exception) -> str:
+    why = " ".join(str(error).split())
     see = f"`{kubectl(choice.path, choice.context)} get --raw /version`"
     if "certificate verify failed" in why:
         return (
@@ -152,21 +139,21 @@ def _unreachable(choice: Choice, why: str) -> str:
 
 
 @tenacity.retry(
-    retry=tenacity.retry_if_exception_type(urllib3.exceptions.HTTPError),
+    retry=tenacity.retry_if_exception_type(urllib3.exceptions.HTTPError)
+    | tenacity.retry_if_exception(is_busy),
     stop=tenacity.stop_after_delay(10),
     wait=tenacity.wait_fixed(1),
     reraise=True,
 )
-def _groups(api: client.ApiClient) -> set[str]:
-    answer = ask(api, Request("GET", "/apis/"), limit=_LIMIT)
-    return {group["name"] for group in answer["groups"]}
-
-
-def _found(api: client.ApiClient, namespace: str, served: set[str]) -> Found:
+def _found(api: client.ApiClient, namespace: str) -> Found:
+    groups = ask(api, Request("GET", "/apis/"), limit=_LIMIT)["groups"]
+    served = {group["name"] for group in groups}
     homes = {name: _read(api, f"/api/v1/namespaces/{name}") for name in (namespace, NAMESPACE)}
     kinds = _get(api, "/apis/kubeflow.org/v1") if "kubeflow.org" in served else None
     serves = any(each["name"] == "pytorchjobs" for each in (kinds or {}).get("resources", ()))
-    claim = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{KEPT_CLAIM}"
+    claim, judged = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{KEPT_CLAIM}", None
+    with suppress(*REQUEST_ERRORS):  # The gate checks again, and waits.
+        judged = judges(api, namespace) if serves else None
     classes, nodes = _get(api, "/apis/storage.k8s.io/v1/storageclasses"), _get(api, "/api/v1/nodes")
     return Found(
         serves,
@@ -174,7 +161,7 @@ def _found(api: client.ApiClient, namespace: str, served: set[str]) -> Found:
         trainer="trainer.kubeflow.org" in served,
         made_by=made_by(_get(api, CRD_PATH)),
         deployed=_deployed(api),
-        judged=_judged(api, namespace) if serves else None,
+        judged=judged,
         namespaces={
             name: made_by(home) for name, home in homes.items() if not isinstance(home, HTTPStatus)
         },
@@ -215,12 +202,6 @@ def _deployed(api: client.ApiClient) -> tuple[Deployed, ...] | None:
             made_by(each),
         )
     return tuple(operators.values())
-
-
-def _judged(api: client.ApiClient, namespace: str) -> bool | None:
-    with suppress(ApiException):  # The gate checks again, and waits.
-        return judges(api, namespace)
-    return None
 
 
 def _read(api: client.ApiClient, path: str, **query: str) -> Any:

@@ -15,7 +15,7 @@ from clusters.cloud_reports import RefusedPulls
 from clusters.operator import NAME, NAMESPACE
 from core.context import Context
 from core.handler import Change, Handler, Properties
-from core.kube import Request, api_message, ask, connect
+from core.kube import ADMISSION, Request, api_message, ask, connect
 from core.manifests import rendered
 from core.rollout import REQUEST_SECONDS, Rollout, not_ready_on_errors
 from core.wait import NotYet, until
@@ -148,4 +148,4 @@ def judges(api: ApiClient, namespace: str) -> bool:
 def _try(api: ApiClient, namespace: str, *, container: str) -> None:
     (job,) = rendered(Path(__file__).with_name("probe.yaml"), container=container)
     path = f"/apis/kubeflow.org/v1/namespaces/{namespace}/pytorchjobs"
-    ask(api, Request("POST", path, {"dryRun": "All"}, job), limit=REQUEST_SECONDS)
+    ask(api, Request("POST", path, {"dryRun": "All"}, job), limit=ADMISSION)

@@ -14,16 +14,17 @@ from clusters import cloud_reports
 from clusters.nodes import GpuPool
 from core.context import Context
 from core.handler import Change, Handler, Properties
-from core.kube import Request, api_message, ask, connect, send
+from core.kube import REFUSED, Request, api_message, ask, connect
 from core.manifests import troubles, unready
+from core.rollout import REQUEST_SECONDS, Rollout
 from core.wait import NotYet, until
 from infra.gpus import NAMESPACE, PLUGIN
+from jobs.api.client import JobApi
 from jobs.model.names import GPU
 
 Object = Mapping[str, Any]
 NODES_SECONDS = 600
 """Time limit for existing nodes' GPUs to become allocatable: drivers and images are large."""
-LIMIT_SECONDS = 5  # per request
 _NO_DRIVER = re.compile(
     r"NVML|ERROR_LIBRARY_NOT_FOUND|ERROR_DRIVER_NOT_LOADED|libnvidia-ml|Incompatible strategy"
     r"|version mismatch",
@@ -62,11 +63,16 @@ class GpuReadyHandler(Handler):
         api = connect(inputs["kubeconfig"])
 
         def enough() -> list[Object]:
-            ready = offering(nodes_of(api, pool))
-            if len(ready) < pool.min_nodes:
+            try:
+                ready = offering(nodes_of(api, pool))
+                if len(ready) >= pool.min_nodes:
+                    return ready
                 missing = "\n".join(f"  {each}" for each in reasons(pool, look(api, pool)))
-                raise NotYet(f"{len(ready)} of {pool.min_nodes} nodes have {GPU}:\n{missing}")
-            return ready
+            except ApiException as error:
+                if error.status in REFUSED:
+                    raise
+                raise NotYet(api_message(error)) from error
+            raise NotYet(f"{len(ready)} of {pool.min_nodes} nodes have {GPU}:\n{missing}")
 
         try:
             nodes = until(enough, NODES_SECONDS, "the cluster's GPUs", context)
@@ -94,14 +100,15 @@ class Seen:
 
     nodes: Sequence[Object]  # the pool's
     plugins: Sequence[Object] = ()  # the pods of Slipway's device plugin
-    logs: Mapping[str, Sequence[str]] = field(default_factory=dict)  # last lines, by pod name
+    logs: dict[str, Sequence[str]] = field(default_factory=dict)  # last lines, by pod name
     warnings: Sequence[str] = ()  # in the plugin's namespace
     setbacks: Sequence[str] = ()  # the reasons why an autoscaler created no nodes
 
 
 def nodes_of(api: ApiClient, pool: GpuPool) -> list[Object]:
     """Return the nodes with the pool's labels. Raises the same exceptions as `core.kube.ask`."""
-    return _items(api, "/api/v1/nodes", labelSelector=_labels(pool, ","))
+    request = Request("GET", "/api/v1/nodes", {"labelSelector": _labels(pool, ",")})
+    return [*ask(api, request, limit=REQUEST_SECONDS)["items"]]
 
 
 def offering(nodes: Sequence[Object]) -> list[Object]:
@@ -123,36 +130,18 @@ def look(api: ApiClient, pool: GpuPool) -> Seen:
     # This account may lack the right to read these.
     if pool.device_plugin:
         with suppress(ApiException):
-            place = f"/api/v1/namespaces/{NAMESPACE}"
-            name = f"app.kubernetes.io/name={PLUGIN}"
-            view.plugins = _items(api, f"{place}/pods", labelSelector=name)
-            names = map(_name, view.plugins)
-            view.logs = {each: _log(api, f"{place}/pods/{each}") for each in names}
-            warnings = _items(api, f"{place}/events", fieldSelector="type=Warning")
+            plugin = Rollout(api, NAMESPACE, PLUGIN)  # It is a DaemonSet, but its pods are alike.
+            chosen = f"app.kubernetes.io/name={PLUGIN}"
+            view.plugins = plugin.get("pods", labelSelector=chosen)["items"]
+            for each in map(_name, view.plugins):
+                # If it is empty, the log before the last restart.
+                view.logs[each] = plugin.log(each) or plugin.log(each, previous="true")
+            warnings = plugin.get("events", fieldSelector="type=Warning")["items"]
             view.warnings = [str(event.get("message", "")) for event in warnings]
     with suppress(ApiException):
-        place = f"/api/v1/namespaces/{cloud_reports.NAMESPACE}"
-        own = Request("GET", f"{place}/configmaps/{cloud_reports.STATUS}")
-        status = (ask(api, own, limit=LIMIT_SECONDS).get("data") or {}).get("status")
-        about = f"involvedObject.name={cloud_reports.STATUS}"
-        failed = _items(api, f"{place}/events", fieldSelector=about)
-        view.setbacks = cloud_reports.setbacks(status, failed)
+        report = JobApi(api, namespace="", name="", retry_seconds=0).autoscaler_report()
+        view.setbacks = [] if report is None else cloud_reports.setbacks(*report)
     return view
-
-
-def _items(api: ApiClient, path: str, **query: str) -> list[Object]:
-    return [*ask(api, Request("GET", path, query), limit=LIMIT_SECONDS)["items"]]
-
-
-def _log(api: ApiClient, pod: str) -> list[str]:
-    """Return the tail of a pod's log or, if that is empty, of its log before the last restart."""
-    for previous in ("false", "true"):
-        query = {"tailLines": "30", "previous": previous}
-        with suppress(ApiException):
-            text = send(api, Request("GET", f"{pod}/log", query), limit=LIMIT_SECONDS).data
-            if lines := text.decode(errors="replace").splitlines():
-                return lines
-    return []
 
 
 def reasons(pool: GpuPool, view: Seen) -> list[str]:

@@ -33,6 +33,7 @@ class SlipwayProvider(protocol.Provider):
         self._printed: set[tuple[str, str]] = set()
         self._refreshed: set[str] = set()
         self._passing: dict[str, dict[str, PropertyValue]] = {}
+        self._newest: dict[str, Properties] = {}  # the kubeconfig in this `up`, by server
 
     def _handler(self, request: Any) -> Handler:
         # The SDK reads it from the URN, where parents' types precede a child's: `parent$child`.
@@ -50,7 +51,10 @@ class SlipwayProvider(protocol.Provider):
 
     async def check(self, request: protocol.CheckRequest) -> protocol.CheckResponse:
         handler = self._handler(request)
-        problems = handler.check(plain_map(request.new_inputs))
+        inputs = plain_map(request.new_inputs)
+        problems = handler.check(inputs)
+        if server := _server(inputs):
+            self._newest[server] = {"kubeconfig": inputs["kubeconfig"]}
         # The engine stores the inputs that `check` returns, and sends them with later requests.
         stored = dict(request.new_inputs)
         passing = handler.passing_inputs & stored.keys()
@@ -113,6 +117,8 @@ class SlipwayProvider(protocol.Provider):
 
     async def delete(self, request: protocol.DeleteRequest) -> None:
         state = plain_map(request.properties)
+        # The state's credentials may have expired since the last `up`.
+        state |= self._newest.get(_server(state), {})
         await asyncio.to_thread(self._handler(request).delete, state, self._context(request.urn))
 
     async def construct(self, request: protocol.ConstructRequest) -> protocol.ConstructResponse:
@@ -134,6 +140,11 @@ def _properties(
 ) -> dict[str, PropertyValue]:
     """Merge outputs over the original inputs, so that a secret input stays secret."""
     return {**inputs, **wrap_map(outputs, handler.secret_outputs)}
+
+
+def _server(properties: Properties) -> str:
+    """Return the API server's address in a resource's kubeconfig; empty if it is unknown."""
+    return "".join(re.findall(r"\sserver: (\S+)", str(properties.get("kubeconfig")))[:1])
 
 
 def response(changes: list[Change]) -> protocol.DiffResponse:

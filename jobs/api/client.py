@@ -33,7 +33,6 @@ Unreachable = urllib3.exceptions.HTTPError
 """Raised by the client if the API server does not respond."""
 
 _STAND_IN = Path(__file__).with_name("stand_in.yaml")
-_SERVER_BUSY = frozenset({429, 500, 502, 503, 504})
 
 
 @dataclass
@@ -99,7 +98,7 @@ class JobApi:
         request = Request("POST", self._jobs, {"dryRun": "All"}, manifest)
         # A 409 is not a refusal: the name is looked up once validation and admission have passed.
         # https://github.com/kubernetes/apiserver/blob/v0.34.4/pkg/registry/generic/registry/store.go
-        kube.ask(self.client, request, limit=5, settled=409)
+        kube.ask(self.client, request, limit=kube.ADMISSION, settled=409)
 
     def patch(self, change: Object, pod: str | None = None) -> None:
         """Merge `change` into the job, or into one pod; do nothing if it does not exist."""
@@ -238,7 +237,7 @@ class JobApi:
         if not isinstance(error, ApiException):
             return isinstance(error, Unreachable) and not isinstance(error, kube.AnotherServer)
         if error.status != 403:
-            return error.status in _SERVER_BUSY
+            return kube.is_busy(error)
         # A newly started API server refuses everything until it has loaded its roles.
         try:
             kube.send(self.client, Request("GET", "/readyz"), limit=LIMIT).read()

@@ -17,7 +17,7 @@ from core.fields import gibibytes
 from core.kube import REQUEST_ERRORS, api_message
 from core.manifests import condition
 from jobs.api.client import JobApi, Object
-from jobs.model.pytorchjob import is_suspended
+from jobs.model.pytorchjob import QUEUE_LABEL, is_suspended
 from jobs.observe.outcome import warnings
 from jobs.observe.replica import Replica
 from jobs.observe.run_state import RunState
@@ -49,8 +49,11 @@ class Obstacles:
         if is_suspended(run.job):
             if now - self._events_at >= _EVENTS_SECONDS:
                 self._events_at = now
-                with suppress(*REQUEST_ERRORS):
+                try:
                     run.queued = queued(self.api.workloads(run.uid))
+                except REQUEST_ERRORS:  # Kueue is there, but not every account may ask it.
+                    queue = run.job["metadata"].get("labels", {}).get(QUEUE_LABEL)
+                    run.queued = run.queued or (queue and f"in the Kueue queue {queue}")
             return
         if now - self._nodes_at >= _NODES_SECONDS:
             self._nodes_at = now
@@ -145,9 +148,12 @@ def see_events(run: RunState, events: Sequence[Object]) -> None:
     about = [event for event in events if event["involvedObject"].get("uid") in waiting]
     run.growth = cloud_reports.growth(about)
     pods = [each.pod for each in run.replicas.values() if each.active]
+    names = [f'"{each.name}"' for each in run.replicas.values()]
     failed = (event for event in events if event.get("reason") == "FailedCreatePod")
     for message in (str(event.get("message", "")) for event in failed):
-        if any(word in message for word in _REFUSED) and not may_fit_quota(message, pods):
+        # Events last an hour: a pod that was refused may have been created since.
+        came = len(names) == run.topology.replicas or any(name in message for name in names)
+        if any(word in message for word in _REFUSED) and not (came or may_fit_quota(message, pods)):
             run.refusal = message
 
 
@@ -184,19 +190,18 @@ def may_fit_quota(refusal: str, pods: Iterable[Mapping[str, Any]]) -> bool:
     )
     held = _merged(add, (_requests(pod["spec"]) for pod in pods))
     return all(
-        value + held.get(key.removeprefix("requests."), 0) <= limited[key]
+        value + held.get(re.sub(r"^(requests|limits)\.", "", key), 0) <= limited[key]
         for key, value in requested.items()
     )
 
 
 def _requests(spec: Mapping[str, Any]) -> Amounts:
     """Return a pod's requests: the sum over its containers, or those of a larger init container."""
-    total = _merged(add, map(_of, spec["containers"]))
-    return _merged(max, [total, *map(_of, spec.get("initContainers") or [])])
-
-
-def _of(container: Mapping[str, Any]) -> Amounts:
-    return _amounts((container.get("resources") or {}).get("requests"))
+    own, init = (
+        [_amounts((each.get("resources") or {}).get("requests")) for each in spec.get(kind) or ()]
+        for kind in ("containers", "initContainers")
+    )
+    return _merged(max, [_merged(add, own), *init])
 
 
 def _merged(merge: Callable[[Decimal, Decimal], Decimal], amounts: Iterable[Amounts]) -> Amounts:

@@ -10,7 +10,7 @@ from typing import Any
 from clusters.cloud_reports import Growth, RefusedPulls
 from core.manifests import holds
 from jobs.api.lines import Line, moment
-from jobs.model.pytorchjob import Topology, has_ended, is_of, is_replica, is_suspended
+from jobs.model.pytorchjob import Topology, is_of, is_replica, is_suspended
 from jobs.observe import failures
 from jobs.observe.exits import Exit
 from jobs.observe.failures import Disruption, Failure, Origin, disruption
@@ -31,7 +31,7 @@ class RunState:
     job: Mapping[str, Any]
     pulls: RefusedPulls | None = None  # image pulls that were refused but may still be authorised
     failures: list[Failure] = field(default_factory=list)  # in the order observed
-    disruption: Disruption | None = None  # of a pod, before any program failed
+    disruption: Disruption | None = None  # of a pod whose program had not failed
     lost_node: Disruption | None = None  # with a replica that has not ended
     shortage: str | None = None  # why no node could ever hold a waiting pod
     refusal: str | None = None  # why pods are not admitted
@@ -142,11 +142,6 @@ class RunState:
         return [each.code for each in ends] == [0] * self.topology.replicas
 
     @property
-    def goes_on(self) -> bool:
-        """True if the run has not ended as far as the operator knows."""
-        return not self.job_deleted and not has_ended(self.job)
-
-    @property
     def nodes(self) -> set[str]:
         """The names of the nodes that the run's replicas are on."""
         return {each.node for each in self.replicas.values() if each.node is not None}
@@ -170,15 +165,17 @@ class RunState:
             left = (pod["metadata"] for pod in pods if "deletionTimestamp" in pod["metadata"])
             self._stopped |= {str(each["uid"]) for each in left}
             return
+        failed = () if self.topology.elastic else {each.replica.uid for each in self.failures}
+        # After either, the operator itself deletes pods.
+        is_over = bool(failed) or holds(self.job, "Succeeded")
         for pod in pods:
-            if is_of(pod, self.uid) and pod["metadata"]["uid"] not in self._stopped:
+            uid = pod["metadata"]["uid"]
+            if is_of(pod, self.uid) and uid not in self._stopped:
                 replica = Replica(pod, self.topology) if is_replica(pod) else None
                 if replica is not None:
                     self._seen[replica.uid] = replica
-                is_running = replica is not None and replica.running
-                # After a failure the operator itself deletes pods.
-                if self.disruption is None and (self.topology.elastic or not self.failures):
-                    ran_on = is_running and not holds(self.job, "Succeeded")
+                if self.disruption is None and uid not in failed:
+                    ran_on = replica is not None and replica.running and not is_over
                     self.disruption = disruption(pod, is_running=ran_on)
         by_age = sorted(self._seen.values(), key=lambda each: each.created)
         self.replicas = replicas = dict(sorted({each.number: each for each in by_age}.items()))

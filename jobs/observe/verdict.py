@@ -33,7 +33,7 @@ _RAISE_STALL = "find out what its ranks were waiting for, or raise the job's `st
 _USE_GPUS = "find out what those ranks were waiting for, or lower `minGpuUtilization`"
 _ASK_LESS = "request less `cpu` or `memory`, or fewer `workers`, or raise `startTimeout`"
 _MOST_NAMED = 8
-_SEE_OPERATOR = "check why the operator is not running: `kubectl get pods,events --all-namespaces`"
+_SEE_OPERATOR = "see if the operator runs and watches this namespace: `kubectl get pods,events -A`"
 _SEE_REFUSAL = "fix what the message points out, in the job or in the cluster"
 _IN_VAIN = re.compile(SIGNS["startsInVain"], re.IGNORECASE)
 
@@ -222,7 +222,8 @@ def _overdue(run: RunState, elapsed: float, declared: TrainingJob) -> End | None
         return None
     waiting = {each.unschedulable for each in run.replicas.values() if each.unschedulable}
     blocked = [end for each in run.replicas.values() for end in each.blocked]
-    end = blocked[0] if blocked else End("CannotStart", "", _ASK_LESS)
+    advice = _ASK_LESS if run.replicas else _SEE_OPERATOR
+    end = next(iter(blocked), End("CannotStart", "", advice))
     reason = f"not all ranks started within {declared.start_timeout} s; {run.status}"
     growth = "" if run.growth is None else str(run.growth)
     reasons = (reason, growth, *run.setbacks, *sorted(waiting), end.reason)

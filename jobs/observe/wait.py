@@ -10,7 +10,7 @@ from clusters.cloud_reports import RefusedPulls
 from core.context import Context
 from jobs.api.client import JobApi
 from jobs.model.job import TrainingJob
-from jobs.model.pytorchjob import conditions
+from jobs.model.pytorchjob import conditions, has_ended
 from jobs.observe.exits import remarks
 from jobs.observe.failures import Origin
 from jobs.observe.feed import Feed
@@ -166,9 +166,9 @@ class Wait:
             raise InterruptedWait(f"stopped waiting for PyTorchJob {job}{end}")
         if time.monotonic() - feed.follower.contact > _SILENCE_SECONDS:
             raise InterruptedWait(
-                f"no response from the API server for {_SILENCE_SECONDS:g} s while waiting for "
-                f"PyTorchJob {job}: {feed.follower.last_error}. Once the server responds, the next "
-                "`make up` waits for the job again"
+                f"no usable response from the API server for {_SILENCE_SECONDS:g} s while waiting "
+                f"for PyTorchJob {job}: {feed.follower.last_error}. Once requests succeed, the "
+                "next `make up` waits for the job again"
             )
 
     def _report(self) -> None:
@@ -220,8 +220,8 @@ class Wait:
 
     def _stop_survivors(self, end: End) -> None:
         """Stop pods that are still running; the others are kept, so that their logs can be read."""
-        held = self._run.held
-        if end.state in {"TimedOut", "CannotStart"} or (self._run.goes_on and not held):
+        held, goes_on = self._run.held, not (self._run.job_deleted or has_ended(self._run.job))
+        if end.state in {"TimedOut", "CannotStart"} or (goes_on and not held):
             # To the operator it has not ended, so pods would be replaced unless the job is deleted.
             self.api.delete()
             return

@@ -13,7 +13,7 @@ from kubernetes.config import ConfigException
 from core import kube
 from core.context import Context
 from core.handler import Change, Handler, Properties
-from core.kube import Request
+from core.kube import ADMISSION, Request
 from core.manifests import MADE_BY
 from core.wait import NotYet, until
 from jobs.api.client import Unreachable
@@ -110,9 +110,9 @@ def _ask(
     if method != "POST":
         path, settled = f"{path}/{metadata['name']}", HTTPStatus.NOT_FOUND
     try:
-        return kube.ask(api, Request(method, path, body=body), limit=(5.0, 20.0), settled=settled)
+        return kube.ask(api, Request(method, path, body=body), limit=ADMISSION, settled=settled)
     except ApiException as error:
-        if error.status == HTTPStatus.CONFLICT or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        if error.status == HTTPStatus.CONFLICT or kube.is_busy(error):
             raise NotYet(kube.api_message(error)) from error
         raise RuntimeError(f"{_name(properties)} was refused: {kube.api_message(error)}") from error
 

@@ -30,7 +30,6 @@ from jobs.run.submit import remove
 from jobs.run.takeover import upgraded
 from jobs.run.train import Training
 
-_REFUSED = frozenset({401, 403})
 _NOT_OF_A_RUN = frozenset({"hook", "kubeconfig", "waiter"})
 
 
@@ -49,11 +48,10 @@ class PyTorchJobHandler(Handler):
         # The PyTorchJob is not read: a result stays valid after its job is deleted.
         state = upgraded(state)
         changes = self._changes(state, inputs, context)
-        succeeded = state["result"]["state"] == "Succeeded"
         if state["result"]["state"] == RUNNING:
             result, own = _of_running(state, inputs, context)
             state, changes = {**state, "result": result or state["result"]}, [*changes, *own]
-        elif not succeeded:
+        elif state["result"]["state"] != "Succeeded":
             changes.append(Change("result", replace=True, drift=True))
         if (meaning := describe(changes, state, inputs)) is not None:
             context.info(f"{meaning}{_costs(state, inputs) if _trains(changes) else ''}")
@@ -144,14 +142,16 @@ class PyTorchJobHandler(Handler):
     def delete(self, state: Properties, context: Context) -> None:
         """Stop the run: delete its waiter, the PyTorchJob with its pods, and the archived logs."""
         api = _api(upgraded(state))
-        job = f"{api.namespace}/{api.name}"
+        job = f"PyTorchJob {api.namespace}/{api.name}"
         try:
             api.remove(context)
             remove(api, context)
+        except ApiException as error:
+            raise RuntimeError(f"{job} can't be deleted: {api_message(error)}") from error
         except Unreachable as error:
             if not kube.may_be_gone():
                 raise RuntimeError(
-                    f"PyTorchJob {job} can't be deleted, because its cluster is not responding: "
+                    f"{job} can't be deleted, because its cluster is not responding: "
                     f"{api_message(error)}. {kube.IF_GONE}"
                 ) from error
             context.warn(f"{job}: assumed deleted, because its cluster is not responding")
@@ -203,7 +203,7 @@ def _with_waiter(
             ledger.begin(run, image, inputs.get("hook"))
         except ApiException as error:
             ledger.remove(context)
-            if error.status not in _REFUSED:
+            if error.status not in kube.REFUSED:
                 raise
             context.warn(f"waiting here, because a waiter was refused: {api_message(error)}")
             return None

@@ -12,9 +12,9 @@ from kubernetes.config import ConfigException
 
 from core.context import SHOWN_VARIABLE, Context
 from core.handler import SECRET, UNKNOWN, Change, Placeholder, differences
-from core.kube import api_message
+from core.kube import REQUEST_ERRORS, api_message, reason
 from core.problem import quote
-from jobs.api.client import JobApi, Unreachable
+from jobs.api.client import JobApi
 from jobs.model.fields import Effect
 from jobs.model.job import EFFECTS
 from jobs.model.manifest import checkpoint_key, manifest
@@ -215,14 +215,12 @@ def validate_admission(inputs: Mapping[str, Any]) -> str:
     try:
         api = JobApi.connect(inputs["kubeconfig"], namespace, name)
         api.admit(_plain(submitted, {UNKNOWN: "not-known-yet"}))
-    except ApiException as error:
-        if error.status in _REFUSALS:
+    except REQUEST_ERRORS as error:
+        if isinstance(error, ApiException) and error.status in _REFUSALS:
             raise RuntimeError(
                 f"PyTorchJob {namespace}/{name} would be refused: {api_message(error)}"
             ) from error
-        return f"not validated, as the API server could not check it: {api_message(error)}"
-    except Unreachable:
-        return "not validated, because the API server is not responding"
+        return f"not validated: {reason(error)}"
     except ConfigException as error:
         return f"not validated: {error}"
     return "the API server admits it"

@@ -14,11 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from kubernetes.client.exceptions import ApiException
-
 from core import kube
 from core.context import Silence
-from jobs.api.client import Unreachable
 from jobs.records.archive import Archive
 from jobs.result import RunResult
 from jobs.run.ledger import Ledger
@@ -35,7 +32,7 @@ class _Notes(Silence):
 
     def status(self, message: str) -> None:
         self.info(message)
-        with suppress(ApiException, Unreachable):  # the next status repeats the warnings
+        with suppress(*kube.REQUEST_ERRORS):  # the next status repeats the warnings
             self.ledger.note(status=message, warnings=json.dumps(self.warnings[-50:]))
 
     def info(self, message: str) -> None:

@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,10 @@ def test_in_an_existing_namespace_the_network_policy_selects_only_slipways_pods(
     own = {"matchLabels": {"app.kubernetes.io/managed-by": "slipway"}}
     assert policy["podSelector"] == own
     assert policy["ingress"] == [{"from": [{"podSelector": own}]}]
-    [in_the_cluster, elsewhere] = [rule["to"] for rule in policy["egress"]]
+    dns, *rules = policy["egress"]
+    # On GKE a metadata service's address may be that of the DNS server, but for port 53 alone.
+    assert dns == {"ports": [{"protocol": each, "port": 53} for each in ("UDP", "TCP")]}
+    [in_the_cluster, elsewhere] = [rule["to"] for rule in rules]
     assert in_the_cluster == [{"namespaceSelector": {}}]
     assert [each["ipBlock"] for each in elsewhere] == [
         # Clouds' metadata.
@@ -100,9 +104,19 @@ def test_the_kubeconfig_is_secret_and_the_cluster_known_by_address(declaring: De
     program = declaring(THEIRS, namespace="team-a")
     for kind in ("providers:kubernetes", "OperatorReady", "PyTorchJob"):
         assert program.one(kind).inputs["kubeconfig"] == secret("a kubeconfig"), kind
-    known = program.one("providers:kubernetes").inputs["clusterIdentifier"]
-    assert known == "https://10.30.0.4:6443"
+    provider = program.one("providers:kubernetes")
+    assert provider.inputs["clusterIdentifier"] == "https://10.30.0.4:6443"
+    assert provider.ignored == ()
     assert program.outputs["kubeconfig"] == secret("a kubeconfig")
+
+
+@pytest.mark.parametrize("mark", ["jobs_of", "made_by"])
+def test_a_cluster_with_the_stacks_objects_may_have_another_address(
+    declaring: Declare, mark: str
+) -> None:
+    """Objects that were replaced would be applied first, and then deleted by their names."""
+    program = declaring(replace(BARE, **{mark: "slipway/mine"}))  # type: ignore[arg-type]
+    assert program.one("providers:kubernetes").ignored == ("clusterIdentifier",)
 
 
 def test_what_can_not_be_used_is_refused_before_anything_is_declared(

@@ -54,6 +54,7 @@ class BoxHandler(Handler):
     def delete(self, state: Properties, context: Context) -> None:
         if state["size"] == 13:
             raise OSError("it is nailed down")
+        context.info(f"removed with {state.get('kubeconfig')}")
 
 
 if __name__ == "__main__":

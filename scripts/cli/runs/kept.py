@@ -32,7 +32,6 @@ from scripts.cli.kubeconfig import kubectl
 from scripts.cli.state import JobState, StackState
 
 _LABEL = "slipway.dev/fetch"  # on the pod: the job whose files it reads
-_ANSWER_SECONDS = (5.0, 20.0)
 
 
 class FetchError(Exception):
@@ -99,7 +98,7 @@ def running_pod(api: ApiClient, pod: Mapping[str, Any]) -> Iterator[None]:
     pods = f"/api/v1/namespaces/{metadata['namespace']}/pods"
     own = Request("GET", f"{pods}/{metadata['name']}")
     try:
-        kube.ask(api, Request("POST", pods, body=pod), limit=_ANSWER_SECONDS)
+        kube.ask(api, Request("POST", pods, body=pod), limit=kube.ADMISSION)
     except REQUEST_ERRORS as error:
         raise FetchError(f"can't create the reader pod: {kube.api_message(error)}") from error
     try:
@@ -110,13 +109,15 @@ def running_pod(api: ApiClient, pod: Mapping[str, Any]) -> Iterator[None]:
     finally:
         deletion = Request("DELETE", own.path, {"gracePeriodSeconds": "0"})
         with suppress(*REQUEST_ERRORS):  # the pod exits by itself
-            kube.ask(api, deletion, limit=_ANSWER_SECONDS)
+            kube.ask(api, deletion, limit=kube.ADMISSION)
 
 
 def _require_running(api: ApiClient, request: Request) -> None:
     try:
-        pod = kube.ask(api, request, limit=_ANSWER_SECONDS)
+        pod = kube.ask(api, request, limit=kube.ADMISSION)
     except ApiException as error:
+        if kube.is_busy(error):
+            raise NotYet(kube.api_message(error)) from error
         raise FetchError(f"the reader pod was lost: {kube.api_message(error)}") from error
     status = pod.get("status") or {}
     if status.get("phase") == "Failed":

@@ -49,6 +49,19 @@ def test_connecting_leaves_no_file_opens_none_twice_and_leaves_the_tls_context_a
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_token_in_a_file_is_read_anew_for_each_request(tmp_path: Path) -> None:
+    """Whoever renews it may be replacing the file at that moment."""
+    file = tmp_path / "token"
+    file.write_text("first\n")
+    user = {"tokenFile": str(file)}
+    settings = kube.connect(kube.kubeconfig("x", {"server": "http://x"}, user)).configuration
+    assert settings.get_api_key_with_prefix("BearerToken") == "Bearer first"
+    file.write_text("second")
+    assert settings.get_api_key_with_prefix("BearerToken") == "Bearer second"
+    file.unlink()
+    assert settings.get_api_key_with_prefix("BearerToken") == "Bearer second"
+
+
 def test_a_certificate_that_is_none_is_reported_before_any_request(kubeconfig: str) -> None:
     document = yaml.safe_load(kubeconfig)
     document["users"][0]["user"]["client-key-data"] = "bm8ga2V5"

@@ -53,7 +53,7 @@ def test_the_end_of_the_wait_says_what_was_seen_and_what_to_do(api: FakeApi) -> 
     waited = "timed out after 2 s of waiting for the cluster azure: the API server"
     unreachable = api.kubeconfig.replace("127.0.0.1:", "127.0.0.1:1#")
     for kubeconfig, seen in (
-        (api.kubeconfig, r"responded: who are you\?"),
+        (api.kubeconfig, r"responded: who are you\?; log in again, .*"),
         (unreachable, "can't be reached: .*"),
     ):
         with pytest.raises(TimeoutError, match=f"^{waited} {seen}\nwhat to do: log in$"):

@@ -1,5 +1,6 @@
 """What a cluster has is seen as far as the account may see it, and nothing is changed."""
 
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,10 @@ from clusters.kubeconfig.found import Deployed, Found
 from clusters.kubeconfig.look import look
 from clusters.kubeconfig.look import remains as search
 from clusters.kubeconfig.settings import KubeconfigSettings
+from clusters.operator import operator_ready
+from core.kube import ADMISSION
 from core.manifests import KEPT, MADE_BY
-from tests.unit.fake_api import FakeApi, judged, served
+from tests.unit.fake_api import Answer, FakeApi, judged, served
 from tests.unit.not_none import not_none
 
 GROUPS, KINDS = "/apis/", "/apis/kubeflow.org/v1"
@@ -121,9 +124,36 @@ def test_rejected_credentials_ask_for_a_new_login(api: FakeApi) -> None:
         seen(api.kubeconfig)
 
 
+def test_a_busy_api_server_is_asked_again(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clusters.kubeconfig.look._found.retry.wait", tenacity.wait_none())
+    monkeypatch.setattr(
+        "clusters.kubeconfig.look._found.retry.stop", tenacity.stop_after_attempt(2)
+    )
+    api.says("GET", DEFINITION, {"kind": "Status", "message": "too many"}, status=429)
+    with pytest.raises(Unusable, match=r"https://a\.example rejects a request: too many"):
+        seen(api.kubeconfig)
+    assert [path for _, path, _ in api.asked].count(DEFINITION) == 2
+
+
+def test_a_webhook_that_is_slow_is_no_cluster_that_is_silent(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has 10 s by default, as has each other one."""
+    assert ADMISSION[1] > 20
+
+    def late(job: Any) -> Answer:
+        time.sleep(0.3)
+        return judged(job)
+
+    monkeypatch.setattr(operator_ready, "ADMISSION", (5, 0.1))
+    with_operator(api)
+    api.answers["POST", JOBS] = late
+    assert seen(api.kubeconfig).judged is None
+
+
 def test_an_unreachable_cluster_says_so(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
     once = tenacity.stop_after_attempt(1)
-    monkeypatch.setattr("clusters.kubeconfig.look._groups.retry.stop", once)
+    monkeypatch.setattr("clusters.kubeconfig.look._found.retry.stop", once)
     gone = api.kubeconfig.replace("127.0.0.1:", "127.0.0.1:1#")
     command = r"`kubectl --kubeconfig '/a file' --context x get --raw /version`"
     with pytest.raises(Unusable, match=rf"https://a\.example is not responding: .*{command}"):
@@ -196,7 +226,7 @@ def test_only_what_is_in_a_namespace_of_its_own_is_left(
 def test_an_unauthorized_check_never_reports_it_empty(api: FakeApi, tmp_path: Path) -> None:
     api.says("GET", JOBS, {"kind": "Status", "message": "Unauthorized"}, status=401)
     _, (told,) = remains(api, tmp_path)
-    assert "can't be checked (Unauthorized)" in told
+    assert "can't be checked (Unauthorized; log in again" in told
     assert f"{KUBECTL.format(tmp_path)} get pytorchjobs,pods" in told
 
 

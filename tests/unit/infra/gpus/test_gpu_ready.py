@@ -47,10 +47,11 @@ def test_nodes_that_offer_gpus_are_waited_for_and_counted(
     cluster: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gpu_ready, "NODES_SECONDS", 60)
-    looks = iter([None, None, 1, 1])
+    looks = iter([(200, None), (429, None), (200, 1), (200, 1)])
 
     def late(_body: Any) -> Answer:
-        return 200, {"items": [node(gpus=next(looks))]}
+        status, gpus = next(looks)
+        return status, {"items": [node(gpus=gpus)]}
 
     cluster.answers["GET", NODES] = late
     shown = Listener()
@@ -100,7 +101,7 @@ def test_a_failed_scale_up_is_reported_with_its_cause(cluster: FakeApi) -> None:
     }
     system = "/api/v1/namespaces/kube-system"
     map_ = {"metadata": {"name": "cluster-autoscaler-status"}, "data": {"status": ""}}
-    cluster.says("GET", f"{system}/configmaps/cluster-autoscaler-status", map_)
+    cluster.says("GET", f"{system}/configmaps", {"items": [map_]})
     cluster.says("GET", f"{system}/events", {"items": [about]})
     with pytest.raises(TimeoutError, match="spot machines run out first"):
         cuda(cluster)

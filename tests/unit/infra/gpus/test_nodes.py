@@ -1,5 +1,6 @@
 """Why GPUs are not offered is told with the remedy; a job that computed on one verifies them."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,7 +28,7 @@ BARE = node(gpus=None)
 NONE_OF_PLUGIN = "has no pod from DaemonSet slipway-gpu/nvidia-device-plugin"
 CRASHED = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s restarting"}}
 PULLING = {"waiting": {"reason": "ImagePullBackOff", "message": "no such host"}}
-OUT_OF_LUCK = {"plugin-on-gpu-1": ["panic: out of luck"]}
+OUT_OF_LUCK: dict[str, Sequence[str]] = {"plugin-on-gpu-1": ["panic: out of luck"]}
 VISION = {"key": "team", "value": "vision", "effect": "NoSchedule"}
 
 

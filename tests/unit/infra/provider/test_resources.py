@@ -15,6 +15,7 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.struct_pb2 import Struct
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2, provider_pb2_grpc
 
+from core import kube
 from tests.unit.plugin_box import TOKEN
 
 URN = f"urn:pulumi:dev::slipway::{TOKEN}::box"
@@ -129,6 +130,18 @@ def test_a_passing_input_reaches_what_the_engine_asks_for_and_no_state(plugin: P
     diff = provider_pb2.DiffRequest(urn=URN, id="box-1", olds=made, news=checked)
     assert plugin.calls.Diff(diff).changes == provider_pb2.DiffResponse.DIFF_NONE
     assert plugin.told[-1][0] == "looked with hush"
+
+
+@pytest.mark.parametrize(("server", "token"), [("https://a", "new"), ("https://b", "old")])
+def test_a_deletion_uses_the_newest_credentials_for_its_server(
+    plugin: Plugin, server: str, token: str
+) -> None:
+    def box(server: str, token: str) -> Struct:
+        return struct(size=1, kubeconfig=secret(kube.kubeconfig(token, {"server": server}, {})))
+
+    plugin.calls.Check(provider_pb2.CheckRequest(urn=URN, news=box("https://a", "new")))
+    plugin.calls.Delete(provider_pb2.DeleteRequest(urn=URN, properties=box(server, "old")))
+    assert f"current-context: {token}\n" in plugin.told[-1][0]
 
 
 def diff(*ignored: str, urn: str = URN) -> provider_pb2.DiffRequest:

@@ -122,6 +122,10 @@ def deleted(rank: int) -> dict[str, Any]:
         # A program that fails by itself long after.
         ([disrupted(1, state=RUNNING), pod(0, state=ended(3, finished=clock(0, 9)))], "None"),
         ([disrupted(1, state=ended(137, reason="OOMKilled"))], "None"),
+        # A spot node of a rank whose peer was the first to be seen failing.
+        ([pod(0, state=ended(1, RESET)), disrupted(1, state=RUNNING)], "was preempted"),
+        # A pod whose program had failed before.
+        ([runs(0), pod(1, state=ended(3)), disrupted(1, state=ended(3))], "None"),
         # A pod that is cleared up after a failure.
         ([runs(0), pod(1, state=ended(3)), deleted(0)], "None"),
     ],

@@ -9,6 +9,7 @@ import pytest
 
 from core import kube
 from jobs.api.client import JobApi
+from jobs.model.pytorchjob import QUEUE_LABEL
 from jobs.observe.obstacles import Obstacles, may_fit_quota, never_fits, see_events
 from jobs.observe.run_state import RunState
 from jobs.observe.verdict import end_of
@@ -70,6 +71,29 @@ def test_what_never_fits_today_is_waited_for_while_a_node_is_being_made(tracked:
         see_events(tracked, [made])
         assert tracked.status == "2 ranks: 2 waiting for a node that is being added"
         assert end_of(tracked, 1, DECLARED) is None
+
+
+QUOTA = (
+    'Error creating: pods "mine-worker-0" is forbidden: exceeded quota: team, '
+    "requested: requests.cpu=1, used: requests.cpu=2, limited: requests.cpu=2"
+)
+HOOK = 'Error creating: admission webhook "x" denied the request: unsigned'
+
+
+@pytest.mark.parametrize(
+    ("why", "pods", "ends"),
+    [(QUOTA, [1], False), (QUOTA, [], False), (HOOK, [0], True), (HOOK, [0, 1], False)],
+    ids=["is there by now", "may fit once others have ended", "is final", "all are there by now"],
+)
+def test_pods_that_were_refused_end_a_run_only_if_they_are_not_there(
+    why: str, pods: list[int], ends: bool
+) -> None:
+    event = {"reason": "FailedCreatePod", "message": why, "involvedObject": {"kind": "PyTorchJob"}}
+    run = seen("Created", *map(homeless, pods))
+    for each in run.replicas.values():
+        each.pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "2"}}
+    see_events(run, [event])
+    assert (end_of(run, 1, DECLARED) is not None) is ends
 
 
 @pytest.fixture
@@ -179,19 +203,25 @@ IN_CHECK = workload(("QuotaReserved", "True", ""), ("Admitted", "False", "wait")
         ([workload()], "in the Kueue queue research"),
         ([], "until its `runPolicy.suspend` is unset"),
         (None, "until its `runPolicy.suspend` is unset"),
+        ("forbidden", "in the Kueue queue research"),
     ],
-    ids=["no quota", "an admission check", "not looked at yet", "no Workload yet", "no Kueue"],
+    ids=[
+        *("no quota", "an admission check", "not looked at yet", "no Workload yet", "no Kueue"),
+        "no right to read",
+    ],
 )
 def test_the_row_of_a_suspended_run_shows_kueues_reason(
-    workloads: list[dict[str, Any]] | None, reason: str
+    workloads: list[dict[str, Any]] | str | None, reason: str
 ) -> None:
-    """Without Kueue, or the right to read its Workloads, it shows the suspension alone."""
+    """Without Kueue it shows the suspension alone; without the right to read, the job's queue."""
     run = seen("Created")
+    run.job["metadata"]["labels"] = {QUEUE_LABEL: "research"}
     run.job["spec"]["runPolicy"] = {"suspend": True}
     with served(FakeApi()) as api:
         if workloads is not None:
             api.says("GET", "/apis/kueue.x-k8s.io", GROUP)
-            api.says("GET", WORKLOADS, {"items": workloads})
+            status = 403 if workloads == "forbidden" else 200
+            api.says("GET", WORKLOADS, {"items": workloads}, status)
         Obstacles(JobApi.connect(api.kubeconfig, "jobs", "mine"), run, lambda _: None).look()
     assert run.status == f"2 ranks: suspended, {reason}"
     lists = [path for _, path, _ in api.asked if path.startswith(WORKLOADS)]
@@ -283,10 +313,12 @@ def test_more_than_any_node_has_never_fits(
         ("requests.memory=1Gi", [asking("1", "513Mi")], False),
         ("requests.memory=2Gi", [], False),
         ("pods=1,requests.memory=1Gi", [asking("64", "1Mi")], True),
+        ("limits.memory=1Gi", [asking("1", "513Mi")], False),
     ],
 )
 def test_a_quota_is_waited_for(requested: str, own: list[dict[str, Any]], may: bool) -> None:
-    used, limited = "pods=3,requests.memory=1Gi", "pods=3,requests.memory=1536Mi"
+    used = "pods=3,requests.memory=1Gi"
+    limited = "pods=3,requests.memory=1536Mi,limits.memory=1536Mi"
     refusal = (
         'pods "mine-worker-0" is forbidden: exceeded quota: team, '
         f"requested: {requested}, used: {used}, limited: {limited}"

@@ -43,6 +43,16 @@ def test_a_deleted_claim_is_created_again_by_the_next_up() -> None:
         assert ClaimHandler().diff(there, there, Row()) == []
 
 
+def test_a_busy_api_server_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.wait.POLL_SECONDS", 0)
+    monkeypatch.setattr(claim, "_SECONDS", 0)
+    path = "/api/v1/namespaces/slipway-jobs/persistentvolumeclaims/mine-results"
+    with served(FakeApi()) as api:
+        api.says("DELETE", path, {"kind": "Status", "message": "too many requests"}, status=429)
+        with pytest.raises(TimeoutError, match="too many requests"):
+            ClaimHandler().delete(state(api), Row())
+
+
 def test_a_claim_of_another_class_is_another_one_and_a_size_grows_in_place() -> None:
     def replaces(size: str = "10Gi", **changed: Any) -> bool:
         before = {"manifest": volumes.claim(KEPT_CLAIM, "slipway-jobs", size="10Gi")}

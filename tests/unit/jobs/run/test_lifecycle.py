@@ -174,6 +174,13 @@ def test_a_run_that_takes_the_place_of_another_knows_the_last_success_by_the_sta
     assert [each.cost for each in trained] == [TrainingCost(**COST), None]
 
 
+def test_a_deletion_with_expired_credentials_says_what_to_do(ledger: MagicMock) -> None:
+    ledger.remove.side_effect = ApiException(status=401, reason="Unauthorized")
+    told = "can't be deleted: 401 Unauthorized; log in again, then run `make up`"
+    with pytest.raises(RuntimeError, match=told):
+        PyTorchJobHandler().delete({**INPUTS, "result": SUCCEEDED}, Quiet())
+
+
 def test_the_log_of_a_run_is_searched_by_metrics_that_come_after_it() -> None:
     """And nothing is trained."""
     made([line(1, "epoch 1: acc=0.5 f1=0.25")], job="mine", run_id="mine-1")

@@ -29,7 +29,7 @@ def api() -> Iterator[FakeApi]:
         yield made
 
 
-NOT_CHECKED = "not validated, as the API server could not check it: failed calling webhook"
+NOT_CHECKED = "not validated: the API server responded: failed calling webhook"
 
 
 @pytest.mark.parametrize(

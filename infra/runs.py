@@ -138,6 +138,10 @@ def _submission(
         )
     image, fetch_image = declare_images(job, script, context.cluster, context.images)
     others = {name: run.job for name, run in before.items()}
+    artifacts = None
+    if job.inputs:  # they are known once the jobs that produce them have finished
+        ended = Output.all(**{each.job: before[each.job].result for each in job.inputs.values()})
+        artifacts = ended.apply(lambda results: inputs.input_artifacts(job, results))
     experiment = {"experiment": f"{pulumi.get_stack()}/{job.name}"}
     return Submission(
         job=job,
@@ -149,7 +153,7 @@ def _submission(
         keeps_data=keeps_data,
         place=context.kept,
         stack=None if checkpoints_url(job, None) is None else manifests.stack(),
-        artifacts=_artifacts(job, before),
+        artifacts=artifacts,
         tracking=None if context.tracking is None else {**context.tracking, **experiment},
     )
 
@@ -192,14 +196,6 @@ def _needs(job: TrainingJob, script: Script | None, context: RunContext) -> list
     return [*context.needs, *gpus, *claims, *(declare(each, inside) for each in objects)]
 
 
-def _artifacts(job: TrainingJob, before: Mapping[str, Run]) -> Output[dict[str, Any]] | None:
-    """Return a job's input artifacts once the jobs that produce them have finished."""
-    if not job.inputs:
-        return None
-    results = {each.job: before[each.job].result for each in job.inputs.values()}
-    return Output.all(**results).apply(lambda ended: inputs.input_artifacts(job, ended))
-
-
 def _data_cache(jobs: Sequence[TrainingJob], context: RunContext) -> Claim | None:
     """Declare the cache for fetched data, if the cluster has one node and any job fetches data."""
     cluster, capacity = context.cluster, context.capacity
@@ -219,8 +215,7 @@ def results(runs: Mapping[str, Run]) -> pulumi.Input[Mapping[str, Any]]:
 
 
 def _short(result: dict[str, Any] | None) -> dict[str, Any] | None:
-    parsed = None if result is None else RunResult.from_map(result)
-    if parsed is None or parsed.failure is None:
+    if result is None or (parsed := RunResult.from_map(result)).failure is None:
         return result
     # The gate's error and `make results` already show them.
     failure = replace(parsed.failure, log=None, previous_log=None, events=None)

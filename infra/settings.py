@@ -25,7 +25,6 @@ from infra.tracking import settings as trackers
 from infra.tracking.settings import Tracking
 from jobs.config import JobsConfig, lost_inputs, read
 from jobs.model.fields import torches
-from jobs.model.job import TrainingJob
 from jobs.model.parts import SecretKey
 from jobs.result import only_known
 from jobs.rules.rule import Surroundings
@@ -108,7 +107,13 @@ def parse(
     outputs = _checked(config, kept.KEY, KeptOutputs, problems)
     if outputs is not None and outputs.why_not(around.capacity) is not None:
         problems += lost_inputs(configured.jobs, "slipway:jobs")
-    named = _named_secrets(configured.jobs)
+    # By the location that refers to a secret: the secret's key, without `slipway:`.
+    named = {
+        located("slipway:jobs", (job.name, "env", variable, "config")): value.config
+        for job in configured.jobs
+        for variable, value in job.env.items()
+        if isinstance(value, SecretKey) and value.config is not None
+    }
     notify = _checked(config, _NOTIFY, Notify, problems) if _NOTIFY in config else None
     hook = {} if notify is None else asdict(notify, dict_factory=only_known)
     hooked = {name: each["config"] for name, each in hook.items() if isinstance(each, dict)}
@@ -137,16 +142,6 @@ def parse(
         hook=hook and {**hook, "stack": stack},
         secrets={name: config[f"slipway:{name}"] for name in named.values()},
     )
-
-
-def _named_secrets(jobs: Sequence[TrainingJob]) -> dict[str, str]:
-    """Map each location that refers to a secret to the secret's key, without `slipway:`."""
-    return {
-        located("slipway:jobs", (job.name, "env", variable, "config")): value.config
-        for job in jobs
-        for variable, value in job.env.items()
-        if isinstance(value, SecretKey) and value.config is not None
-    }
 
 
 def _misplaced(

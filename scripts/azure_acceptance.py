@@ -74,7 +74,7 @@ def cap_of(config: Mapping[str, Any], most: float) -> Cap:
     """Return a stack's cost cap; raise if a price is missing or the cap is too low for `down`."""
     parsed = settings.parse({key: json.dumps(value) for key, value in config.items()}, STACK)
     pools = CLUSTERS[parsed.cluster.kind].pools(parsed.cluster.options)
-    table = prices.used(parsed.prices)
+    table = parsed.prices or prices.default()
     hourly = estimates.most(pools, table)
     if hourly is None:
         sizes = ", ".join(f"{each.size} in {each.region}" for each in pools)

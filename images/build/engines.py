@@ -1,6 +1,5 @@
 """Command lines for the programs that build images: docker, podman or buildah."""
 
-import shutil
 import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -119,8 +118,8 @@ def choose(storage: Path, scratch: Path) -> Engine:
     """Return the first engine that works: docker, podman or buildah; may raise `ToolMissing`."""
     if answer("docker", "version", "--format", "{{.Server.Version}}") is not None:
         return DOCKER
-    if answer("podman", "info") is not None and (podman := shutil.which("podman")) is not None:
-        return with_storage("podman", podman, storage, scratch)
+    if answer("podman", "info") is not None:
+        return with_storage("podman", "podman", storage, scratch)
     return with_storage("buildah", str(toolchain.path("buildah")), storage, scratch)
 
 

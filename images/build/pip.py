@@ -117,9 +117,8 @@ def reason(printed: str) -> str | None:
 
 
 def _kind(text: str, kinds: Iterable[Mapping[str, str]]) -> str | None:
-    searched = ((each, re.search(each["prints"], text, re.MULTILINE)) for each in kinds)
-    for kind, match in searched:
-        if match is not None:
+    for kind in kinds:
+        if (match := re.search(kind["prints"], text, re.MULTILINE)) is not None:
             parts = match.groupdict("").items()
             flat = {name: re.sub(r"\s*\n\s*", "; ", part.strip()) for name, part in parts}
             return kind["means"].format(**flat)

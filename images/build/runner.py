@@ -88,13 +88,10 @@ class Runner:
             except (FileNotFoundError, PermissionError) as error:
                 raise self._failed(title, f"can't be run: {error}") from error
             finally:
-                self._mask()
+                # A step may have printed its environment, with the proxies' credentials.
+                for login in logins(self.environment):
+                    self.log.write_bytes(self.log.read_bytes().replace(login.encode(), b"***"))
         return start, code
-
-    def _mask(self) -> None:
-        """Mask proxy credentials in the log, since a step may have printed its environment."""
-        for login in logins(self.environment):
-            self.log.write_bytes(self.log.read_bytes().replace(login.encode(), b"***"))
 
     def _failed(self, title: str, what: str) -> BuildFailed:
         lines = [f"{title}: {what}. The log ends with:", *tail(self.log, lines=30)]

@@ -82,8 +82,7 @@ class Spec(ABC):
     @property
     def inputs(self) -> dict[str, Any]:
         """The resource's inputs, without `target`."""
-        names = {"name": self.name, "context": str(self.context)}
-        return {**names, "contentHash": self.content_hash}
+        return {"name": self.name, "context": str(self.context), "contentHash": self.content_hash}
 
     @property
     def repository(self) -> str:

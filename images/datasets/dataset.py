@@ -15,6 +15,7 @@ from core import files
 from core.context import Context
 from core.manifests import read
 from core.paths import cache_dir
+from core.process import CommandFailed
 
 DESCRIPTION = "DATASET"
 """The name of the file, in an image, that describes a data set as JSON."""
@@ -38,8 +39,8 @@ class Source:
     name: str
     """The source's name in messages."""
     fetch: Callable[[Path, Context], None]
-    """Writes all files to the directory passed to it, and reports progress; raises `NotAvailable`
-    or `InterruptedError`."""
+    """Writes all files to the directory passed to it, and reports progress; raises `NotAvailable`,
+    `CommandFailed` or `InterruptedError`."""
     at_hand: Callable[[], bool] = lambda: False
     """Returns whether the user has put the files on this machine."""
 
@@ -154,7 +155,7 @@ class Dataset:
                 try:
                     source.fetch(fetched, reporter)
                     problem = self.problem(fetched)
-                except NotAvailable as error:
+                except (NotAvailable, CommandFailed) as error:
                     problem = str(error)
                 if problem is None:
                     shutil.rmtree(self.directory, ignore_errors=True)

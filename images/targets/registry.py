@@ -158,18 +158,16 @@ class Registry(Target):
         """Return the header that a challenge requires, or an empty map if no credentials match."""
         scheme, _, rest = challenge.partition(" ")
         basic = {} if self._login is None else {"Authorization": f"Basic {self._login.auth}"}
-        if scheme.lower() == "bearer":
-            return {"Authorization": f"Bearer {self._token(parse_dict_header(rest), path, basic)}"}
-        return basic if scheme.lower() == "basic" else {}
-
-    def _token(self, challenge: dict[str, str | None], path: str, basic: dict[str, str]) -> str:
-        realm = str(challenge.get("realm"))
+        if scheme.lower() != "bearer":
+            return basic if scheme.lower() == "basic" else {}
+        service = parse_dict_header(rest)
+        realm = str(service.get("realm"))
         if http.is_readable(realm):
             raise TargetError(
                 f"{self.server} requires sending credentials to {realm}, without TLS, where others "
                 "could read them; use a registry whose token service has an https URL"
             )
-        scope = {"service": challenge.get("service") or "", "scope": f"repository:{path}:pull"}
+        scope = {"service": service.get("service") or "", "scope": f"repository:{path}:pull"}
         if self._login is not None and self._login.identity_token:
             grant = {"grant_type": "refresh_token", "refresh_token": self._login.identity_token}
             response = http.ask("POST", realm, data={**scope, **grant, "client_id": "slipway"})
@@ -180,4 +178,4 @@ class Registry(Target):
                 f"{self.server} did not issue a token ({response.status_code}); {self._remedy}"
             )
         token = response.json()
-        return str(token.get("token") or token["access_token"])
+        return {"Authorization": f"Bearer {token.get('token') or token['access_token']}"}

@@ -10,7 +10,7 @@ from clusters.azure import facts
 from clusters.nodes import NodePool
 from core.context import show_in_summary
 from core.problem import Problem
-from infra.cost.prices import Price, PriceTable, used
+from infra.cost.prices import Price, PriceTable, default
 from jobs.model.job import TrainingJob
 from jobs.observe.progress import duration
 from jobs.plan import TrainingCost, shares
@@ -23,7 +23,7 @@ _FRESH = 90
 def announce(pools: Sequence[NodePool], own: PriceTable | None) -> None:
     """Log the cost of the pools, using the stack's own price table or, if it is None, Slipway's."""
     if pools:
-        table, today = used(own), datetime.now().astimezone().date()
+        table, today = own or default(), datetime.now().astimezone().date()
         show_in_summary(estimate(pools, table), pulumi.log.info)
         if (text := outdated(pools, table, today)) is not None:
             show_in_summary(text, pulumi.log.warn)
@@ -110,7 +110,7 @@ def of_jobs(
     pools = [each for each in pools if each.gpus]
     if not pools:
         return {}
-    table = used(own)
+    table = own or default()
     amounts = [float(price.amount) for each in pools if (price := table.price_in(each))]
     if len(amounts) < len(pools):
         return {}
@@ -133,8 +133,10 @@ def too_dear(
 ) -> Iterator[Problem]:
     """Yield a problem for each job whose cost could exceed its `maxCost`, or is unknown."""
     limited = [job for job in jobs if job.max_cost is not None]
-    costs = of_jobs(limited, pools, own) if limited else {}
-    unknown = [each for each in pools if limited and each.gpus and not used(own).price_in(each)]
+    if not limited:
+        return
+    costs = of_jobs(limited, pools, own)
+    unknown = [each for each in pools if each.gpus and not (own or default()).price_in(each)]
     for job in limited:
         cost, seconds, text = costs.get(job.name), job.timeout * (job.retries + 1) + job.hold, ""
         if unknown and any(each.gpus for each in shares(job)):

@@ -136,13 +136,8 @@ def read(path: object) -> PriceTable | list[Problem]:
 
 @cache
 def default() -> PriceTable:
-    """Return Slipway's own price table."""
+    """Return Slipway's price table, for stacks that have none of their own."""
     table = read(str(DEFAULT))
     if isinstance(table, PriceTable):
         return table
     raise ValueError("; ".join(map(str, table)))
-
-
-def used(own: PriceTable | None) -> PriceTable:
-    """Return the stack's own price table, or Slipway's if the stack has none."""
-    return default() if own is None else own

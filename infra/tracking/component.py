@@ -2,7 +2,7 @@
 
 import base64
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,11 @@ from core.manifests import Manifest, digest, rendered
 from images.build.trainer import MLFLOW, POSTGRES
 from images.resource import declared
 from infra.kept import announce
-from infra.tracking.settings import MLFLOW_REQUESTS, NAME, PORT, POSTGRES_REQUESTS, Tracking
+from infra.tracking.settings import MLFLOW_REQUESTS, PORT, POSTGRES_REQUESTS, Tracking
 from jobs.model import volumes
 from jobs.run.resource import Claim
 
-_CLAIM, _DATABASE_CLAIM = "slipway-tracking", "slipway-tracking-database"
+CLAIMS = {"mlflow": "slipway-tracking", "postgres": "slipway-tracking-database"}
 _PASSWORD = "mlflow-database"  # noqa: S105 - the Secret's name
 
 
@@ -43,7 +43,7 @@ def track(  # noqa: PLR0913  # the server's settings and dependencies
     if not settings.is_installed:
         return settings.place, []
     if not removed_with_stack:
-        announce("tracked runs", _CLAIM, settings.size, storage_class)
+        announce("tracked runs", CLAIMS["mlflow"], settings.size, storage_class)
     parent = pulumi.ComponentResource(tokens.TRACKING_SERVER, "tracking", None, opts)
     # `after` is not for the component: Pulumi can't skip a component whose dependency failed.
     child = ResourceOptions(parent=parent, depends_on=[*after])
@@ -51,9 +51,13 @@ def track(  # noqa: PLR0913  # the server's settings and dependencies
     has_database = settings.database == "postgresql"
     kubeconfig: Output[str] = Output.secret(cluster.kubeconfig)
     objects = server(namespace, declared(MLFLOW, target).reference, has_database=has_database)
+    stores = ("mlflow", "postgres") if has_database else ("mlflow",)
+    claims = (
+        volumes.claim(CLAIMS[each], namespace, settings.size, storage_class=storage_class)
+        for each in stores
+    )
     needed: list[pulumi.Resource] = [
-        Claim(each, kubeconfig=kubeconfig, keeps_class=True, after=after)
-        for each in claims(namespace, settings.size, storage_class, has_database=has_database)
+        Claim(each, kubeconfig=kubeconfig, keeps_class=True, after=after) for each in claims
     ]
     if has_database:
         postgres = declared(POSTGRES, target).reference
@@ -92,20 +96,12 @@ def database(namespace: str, image: pulumi.Input[str], password: str) -> list[Ma
     return _rendered("postgres", namespace, image, POSTGRES_REQUESTS, encoded=encoded)
 
 
-def claims(
-    namespace: str, size: str, storage_class: str | None, *, has_database: bool
-) -> Iterator[Manifest]:
-    """Yield the claims for the server's volumes; `storage_class` is None for the default one."""
-    for name in (_CLAIM, *([_DATABASE_CLAIM] if has_database else [])):
-        yield volumes.claim(name, namespace, size, storage_class=storage_class)
-
-
 def _rendered(
     name: str, namespace: str, image: pulumi.Input[str], requests: dict[str, str], **more: str
 ) -> list[Manifest]:
-    claim = _CLAIM if name == NAME else _DATABASE_CLAIM
-    names = {"namespace": namespace, "account": JOB_ACCOUNT, "claim": claim, "password": _PASSWORD}
-    objects = rendered(Path(__file__).with_name(f"{name}.yaml"), **names, **requests, **more)
+    names = {"namespace": namespace, "account": JOB_ACCOUNT, "password": _PASSWORD, **more}
+    file = Path(__file__).with_name(f"{name}.yaml")
+    objects = rendered(file, claim=CLAIMS[name], **names, **requests)
     _container(objects)["image"] = image
     return objects
 

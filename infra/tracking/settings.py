@@ -71,9 +71,7 @@ class Tracking(Consistent):
                 "remove it to install a server in the cluster"
             )
             yield contradiction(("url",), text)
-        if self.is_installed:
-            return
         for name, default in (("database", "sqlite"), ("size", "10Gi")):
-            if getattr(self, name) != default:
+            if not self.is_installed and getattr(self, name) != default:
                 text = "is for a server that `kind: mlflow` installs if no `url` is set; remove it"
                 yield contradiction((name,), text, "kind", "url")

@@ -3,7 +3,7 @@
 import json
 import re
 from enum import Enum
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue
@@ -145,6 +145,12 @@ def _volume(name: str) -> str:
     return name
 
 
+def _time(amount: str, **limits: Any) -> Any:
+    """Return a `Field` for an `amount` of seconds that can also be written as a duration."""
+    text = f"{amount}, or {_DURATIONS}"
+    return Field(description=text, json_schema_extra=_ALSO_TEXT, **limits)
+
+
 _text = texts(__file__)
 Name = Annotated[str, _text("name")]
 _ALSO_TEXT: dict[str, JsonValue] = {"alsoWritten": ["string"]}
@@ -173,27 +179,17 @@ Accuracy = Annotated[float, Field(ge=0, le=1), BeforeValidator(number)]
 AboveZero = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(number)]
 Momentum = Annotated[float, Field(ge=0, lt=1), BeforeValidator(number)]
 Percent = Annotated[int, Field(ge=1, le=100), BeforeValidator(integer)]
+Checkpoints = Annotated[int, Field(ge=1, le=100), BeforeValidator(integer)]
 Figure = Annotated[float, Field(allow_inf_nan=False), BeforeValidator(number)]
 MetricName = Annotated[str, AfterValidator(_metric)]
 Pattern = Annotated[str, Field(description=_PATTERN), AfterValidator(_pattern)]
 Seconds = Annotated[
     float,
-    Field(
-        gt=0,
-        allow_inf_nan=False,
-        description=f"a number of seconds above 0, or {_DURATIONS}",
-        json_schema_extra=_ALSO_TEXT,
-    ),
+    _time("a number of seconds above 0", gt=0, allow_inf_nan=False),
     BeforeValidator(_seconds),
 ]
 WholeSeconds = Annotated[
-    int,
-    Field(
-        ge=1,
-        description=f"a whole number of seconds, at least 1, or {_DURATIONS}",
-        json_schema_extra=_ALSO_TEXT,
-    ),
-    BeforeValidator(_seconds),
+    int, _time("a whole number of seconds, at least 1", ge=1), BeforeValidator(_seconds)
 ]
 Retriable = Literal["lostNode", "ownFailure"]
 Interval = Annotated[str, Field(description=_INTERVAL), AfterValidator(_interval)]

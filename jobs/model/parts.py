@@ -7,21 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from core import manifests
-from core.fields import (
-    CONFIG,
-    Count,
-    Cpu,
-    Directory,
-    LabelValue,
-    Memory,
-    NodeKey,
-    Positive,
-    integer,
-)
+from core.fields import CONFIG, Count, Cpu, Directory, LabelValue, Memory, NodeKey, Positive
 from jobs.model import fields
 from jobs.model.names import OUTPUT_DIR
 
@@ -141,7 +131,7 @@ class Checkpoint:
     """
 
     every: fields.Interval = "600 s"
-    keep: Annotated[int, Field(ge=1, le=100), BeforeValidator(integer)] = 2
+    keep: fields.Checkpoints = 2
     url: fields.Url | None = None
 
 

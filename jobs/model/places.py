@@ -95,15 +95,14 @@ def prepare(
 
 def _declared(job: TrainingJob, *, may_be_rank_0: bool) -> dict[str, str]:
     """Return the environment variables that pass a job's fields to the launcher."""
-    variables = {"SLIPWAY_HOLD": str(job.hold)} if job.hold else {}
-    if job.outputs_every is not None:
-        variables["SLIPWAY_OUTPUTS_EVERY"] = str(job.outputs_every)
-    if job.debug is not None:
-        variables["SLIPWAY_DEBUG"] = str(job.debug)
-    if job.drill is not None:
-        variables[DRILL] = f"{job.drill.rank} {job.drill.step}"
-    if job.keep is not None:
-        variables["SLIPWAY_KEEP"] = json.dumps(job.keep)
+    fields = {
+        "SLIPWAY_HOLD": job.hold or None,
+        "SLIPWAY_OUTPUTS_EVERY": job.outputs_every,
+        "SLIPWAY_DEBUG": job.debug,
+        DRILL: None if job.drill is None else f"{job.drill.rank} {job.drill.step}",
+        "SLIPWAY_KEEP": None if job.keep is None else json.dumps(job.keep),
+    }
+    variables = {name: str(value) for name, value in fields.items() if value is not None}
     if job.metrics and (may_be_rank_0 or job.drill is not None):
         variables["SLIPWAY_METRICS"] = json.dumps(job.metrics, sort_keys=True)
     if (job.image is not None or job.build is not None) and "USER" not in job.env:

@@ -112,11 +112,8 @@ def pod_volumes(
 
 def mounts(job: TrainingJob, script: MountedScript | None) -> list[dict[str, Any]]:
     """Return the mounts for the volumes that `pod_volumes` returns."""
-    places = [
-        (name, path, name == "script")
-        for name, path in OWN_VOLUMES.items()
-        if name != "script" or script is not None
-    ]
+    places = [(name, path, False) for name, path in OWN_VOLUMES.items() if name != "script"]
+    places += [] if script is None else [("script", OWN_VOLUMES["script"], True)]
     places += [(name, each.mount_path, each.read_only) for name, each in job.volumes.items()]
     return [
         {"name": name, "mountPath": path, **({"readOnly": True} if read_only else {})}

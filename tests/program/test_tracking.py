@@ -47,6 +47,7 @@ def test_postgresqls_password_is_made_once(tracked: Declare) -> None:
     settings = {"kind": "mlflow", "database": "postgresql"}
     program, again = tracked(tracking=settings), tracked(tracking=settings)
     assert program.names("Image") == ["slipway-mlflow", "slipway-postgres", "slipway-trainer"]
+    assert {"slipway-tracking", "slipway-tracking-database"} <= {*program.names("Claim")}
     password = program.one("Secret", "mlflow-database")
     assert password.inputs["data"] == secret(password.inputs["data"]["value"])
     assert password.ignored == ("data",)

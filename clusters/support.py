@@ -9,14 +9,13 @@ from core.context import show_in_summary
 from core.manifests import read
 from core.toolchain import numbers
 
-_ENDS = read(Path(__file__).with_suffix(".yaml"))
+_ENDS: dict[str, date] = read(Path(__file__).with_suffix(".yaml"))
 _NEAR = timedelta(days=60)
 
 
 def end(version: str) -> date | None:
     """Return the last day on which a Kubernetes version is supported, or None if unknown."""
-    last: date | None = _ENDS.get(".".join(map(str, numbers(version)[:2])))
-    return last
+    return _ENDS.get(".".join(map(str, numbers(version)[:2])))
 
 
 def warning(version: str, today: date | None = None) -> str | None:

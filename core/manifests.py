@@ -32,8 +32,7 @@ def read(path: Path) -> Manifest:
 
 def rendered(path: Path, **names: str) -> list[Manifest]:
     """Return the objects in the YAML file at `path`, with each `$name` replaced by an argument."""
-    text = Template(path.read_text()).substitute(names)
-    return [*yaml.load_all(text, Loader=yaml.CSafeLoader)]
+    return [*yaml.load_all(Template(path.read_text()).substitute(names), Loader=yaml.CSafeLoader)]
 
 
 def restricted_namespace(name: str) -> Manifest:

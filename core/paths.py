@@ -27,8 +27,7 @@ def project_name() -> str:
     if folder == CHECKOUT:
         return "slipway"
     readable = re.sub("[^a-z0-9]+", "-", folder.name.lower()).strip("-")[:24].strip("-")
-    digits = hashlib.sha256(os.fsencode(folder)).hexdigest()[:6]
-    return f"{readable or 'project'}-{digits}"
+    return f"{readable or 'project'}-{hashlib.sha256(os.fsencode(folder)).hexdigest()[:6]}"
 
 
 def of_project(stack: str) -> str:

@@ -74,8 +74,7 @@ class Schema:
 def _value_of(node: Mapping[str, Any], name: str) -> Any:
     if name in node.get("properties", {}):
         return node["properties"][name]
-    patterns = node.get("patternProperties", {})
-    return next(iter(patterns.values()), node.get("additionalProperties"))
+    return next(iter(node.get("patternProperties", {}).values()), node.get("additionalProperties"))
 
 
 def describe(node: Mapping[str, Any]) -> str:

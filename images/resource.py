@@ -106,8 +106,7 @@ class TrainerImages:
         self, torch: str | None = None, *, gpus: bool = False, cifar: bool = False
     ) -> ImageSpec:
         """Return the specification of a job's trainer image; see `images.build.trainer.trainer`."""
-        release = chosen(torch, gpus=gpus, stack=self.torch)
-        return trainer(release.torch, gpus=gpus, cifar=cifar)
+        return trainer(chosen(torch, gpus=gpus, stack=self.torch).torch, gpus=gpus, cifar=cifar)
 
     def provide(self, spec: ImageSpec) -> Trainer:
         """Declare an image, unless it is already declared."""
@@ -121,8 +120,7 @@ class TrainerImages:
         Jobs with the same packages share one image.
         """
         if own.name not in self._of_jobs:
-            has_trainer = not own.problems() and own.wants_trainer
-            start = self.provide(base).base if has_trainer else None
+            start = self.provide(base).base if not own.problems() and own.wants_trainer else None
             self._of_jobs[own.name] = Image(own, target=self.target, trainer=start, pinned=None)
         return self._of_jobs[own.name].pinned
 

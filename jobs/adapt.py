@@ -35,8 +35,7 @@ def adapt(job: TrainingJob, cluster: Cluster) -> TrainingJob:
     # Kubernetes adds the service account's pull Secrets only to pods that specify none
     # (https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/).
     if cluster.pull_secret is not None and job.pull_secrets:
-        names = dict.fromkeys((*job.pull_secrets, REGISTRY_LOGIN))
-        job = replace(job, pull_secrets=tuple(names))
+        job = replace(job, pull_secrets=tuple(dict.fromkeys((*job.pull_secrets, REGISTRY_LOGIN))))
     return job
 
 

@@ -137,8 +137,7 @@ class Schedule:
             return 0
 
         def has_room(ended: int) -> bool:
-            left = (*beside[ended:], job)
-            return _fit([need for name in left for need in needs[name]], room)
+            return _fit([need for name in (*beside[ended:], job) for need in needs[name]], room)
 
         return bisect_left(range(len(beside)), True, key=has_room)
 

@@ -49,8 +49,7 @@ def cards(size: str) -> tuple[Card, ...]:
 
 def unfit(size: str) -> str | None:
     """Return why nodes of this size can't run jobs with GPUs, or None if they can."""
-    reasons = (why for pattern, why in _SIZES["unfit"].items() if re.search(pattern, size))
-    return next(reasons, None)
+    return next((why for pattern, why in _SIZES["unfit"].items() if re.search(pattern, size)), None)
 
 
 def network(size: str) -> str:

@@ -50,8 +50,7 @@ _KINDS: Mapping[str, str] = {
 def look(choice: Choice, namespace: str) -> Found:
     """Inspect a cluster for jobs in `namespace`, or raise `Unusable` if it can't be reached."""
     try:
-        api = connect(choice.kubeconfig)
-        return _found(api, namespace)
+        return _found(connect(choice.kubeconfig), namespace)
     except ConfigException as error:
         raise Unusable("context", str(error)) from error
     except ApiException as error:
@@ -146,8 +145,7 @@ def _unreachable(choice: Choice, error: Exception) -> str:
     reraise=True,
 )
 def _found(api: client.ApiClient, namespace: str) -> Found:
-    groups = ask(api, Request("GET", "/apis/"), limit=_LIMIT)["groups"]
-    served = {group["name"] for group in groups}
+    served = {group["name"] for group in ask(api, Request("GET", "/apis/"), limit=_LIMIT)["groups"]}
     homes = {name: _read(api, f"/api/v1/namespaces/{name}") for name in (namespace, NAMESPACE)}
     kinds = _get(api, "/apis/kubeflow.org/v1") if "kubeflow.org" in served else None
     serves = any(each["name"] == "pytorchjobs" for each in (kinds or {}).get("resources", ()))

@@ -50,8 +50,7 @@ def base_image(engine: Engine, runner: Runner, work: Path, suite: str) -> str:
     (context / "Dockerfile").write_text('FROM scratch\nADD base.tar /\nCMD ["bash"]\n')
     command = bootstrap(toolchain.path("mmdebstrap"), context / "base.tar", mirrors, suite)
     runner.run("building the base image", command)
-    plan = Plan(context, context / "Dockerfile")
-    runner.run("importing the base image", engine.build(plan, own))
+    runner.run("importing the base image", engine.build(Plan(context, context / "Dockerfile"), own))
     shutil.rmtree(context)
     return own
 

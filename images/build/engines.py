@@ -84,8 +84,7 @@ class Engine:
         if self._is_docker:
             # By default, docker's daemon allows HTTP only for loopback.
             push = ("--config", str(config.parent), "push", "--quiet", name)
-            tag = (*self.call, "tag", reference, name)
-            return (tag, (*self.call, *push), self.remove(name))
+            return ((*self.call, "tag", reference, name), (*self.call, *push), self.remove(name))
         options = ("--authfile", str(config), *(("--tls-verify=false",) if plain else ()))
         return ((*self.call, *_SEND, *options, reference, f"docker://{name}"),)
 

@@ -71,8 +71,7 @@ class JobImageSpec(BuildSpec):
     @cached_property
     def content_hash(self) -> str:
         """Hash of the context and the Dockerfile's name, as 64 hexadecimal digits."""
-        counted = f"{self.dockerfile}\0".encode() + digest_of(self.context)
-        return hashlib.sha256(counted).hexdigest()
+        return hashlib.sha256(f"{self.dockerfile}\0".encode() + digest_of(self.context)).hexdigest()
 
     @cached_property
     def wants_trainer(self) -> bool:
@@ -162,8 +161,7 @@ class RequirementsSpec(JobImageSpec):
         cls, path: Path, base: str = TRAINER.name, trainer: str | None = None
     ) -> "RequirementsSpec":
         """Return the specification for the packages that the file at `path` lists."""
-        content = path.read_bytes() if path.is_file() else b""
-        digits = hashlib.sha256(content).hexdigest()[:DIGITS]
+        digits = hashlib.sha256(path.read_bytes() if path.is_file() else b"").hexdigest()[:DIGITS]
         name = f"packages-{digits}-{base.removeprefix('slipway-')}"
         return cls(name, path.parent, str(DOCKERFILE), trainer, path.name, base)
 

@@ -131,8 +131,7 @@ def _value(value: Value) -> bytes:
         case bytes():
             return _array(value)
         case _:
-            listed = b"".join(map(_value, value))
-            return pickle.EMPTY_LIST + pickle.MARK + listed + pickle.APPENDS
+            return pickle.EMPTY_LIST + pickle.MARK + b"".join(map(_value, value)) + pickle.APPENDS
 
 
 def _string(data: bytes) -> bytes:

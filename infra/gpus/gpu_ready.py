@@ -157,8 +157,7 @@ def reasons(pool: GpuPool, view: Seen) -> list[str]:
             *(f"the autoscaler can't add nodes: {each}" for each in view.setbacks),
             *texts,
         ]
-    more = [f"and {len(texts) - _MOST} more"] if len(texts) > _MOST else []
-    return texts[:_MOST] + more
+    return texts[:_MOST] + ([f"and {len(texts) - _MOST} more"] if len(texts) > _MOST else [])
 
 
 def _reason(node: Object, pool: GpuPool, view: Seen) -> str:

@@ -147,8 +147,7 @@ def _volume(name: str) -> str:
 
 def _time(amount: str, **limits: Any) -> Any:
     """Return a `Field` for an `amount` of seconds that can also be written as a duration."""
-    text = f"{amount}, or {_DURATIONS}"
-    return Field(description=text, json_schema_extra=_ALSO_TEXT, **limits)
+    return Field(description=f"{amount}, or {_DURATIONS}", json_schema_extra=_ALSO_TEXT, **limits)
 
 
 _text = texts(__file__)

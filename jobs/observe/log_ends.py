@@ -74,8 +74,7 @@ class LogEnds:
         return apart if len(apart) == 1 < len(traces) else self.run.silent
 
     def _traces(self) -> list[tuple[Replica, list[str]]]:
-        hanging = self.run.hanging[:_STACKS]
-        return [(each, stack_frames(self._now(each))) for each in hanging]
+        return [(each, stack_frames(self._now(each))) for each in self.run.hanging[:_STACKS]]
 
     def _now(self, replica: Replica) -> list[str]:
         """Return the lines logged so far by a replica's latest container."""

@@ -105,8 +105,7 @@ def _trained(summaries: Iterable[Mapping[str, Any]]) -> list[list[int]]:
     """Return the ranks' process group records (`slipway.worlds.noted`), or [] if any is invalid."""
     records = (each for one in summaries if isinstance(each := one.get("trained"), list))
     notes = [note for each in records for note in each if isinstance(note, list) and len(note) > 1]
-    is_valid = all(isinstance(number, int) for note in notes for number in note)
-    return notes if is_valid else []
+    return notes if all(isinstance(number, int) for note in notes for number in note) else []
 
 
 def _samples_seen(

@@ -221,12 +221,10 @@ def _overdue(run: RunState, elapsed: float, declared: TrainingJob) -> End | None
     if elapsed - max(run.refused_until, resumed(run.job)) <= declared.start_timeout:
         return None
     waiting = {each.unschedulable for each in run.replicas.values() if each.unschedulable}
-    blocked = [end for each in run.replicas.values() for end in each.blocked]
-    advice = _ASK_LESS if run.replicas else _SEE_OPERATOR
-    end = next(iter(blocked), End("CannotStart", "", advice))
+    blocked = (end for each in run.replicas.values() for end in each.blocked)
+    end = next(blocked, End("CannotStart", "", _ASK_LESS if run.replicas else _SEE_OPERATOR))
     reason = f"not all ranks started within {declared.start_timeout} s; {run.status}"
-    growth = "" if run.growth is None else str(run.growth)
-    reasons = (reason, growth, *run.setbacks, *sorted(waiting), end.reason)
+    reasons = (reason, str(run.growth or ""), *run.setbacks, *sorted(waiting), end.reason)
     return End("CannotStart", "; ".join(filter(None, reasons)), end.advice)
 
 

@@ -93,6 +93,5 @@ class Gate(pulumi.CustomResource):
     def __init__(self, job: TrainingJob, run: PyTorchJob) -> None:
         properties = {"job": job.name, **limits(job), "result": run.result}
         # Explicit, since the engine loses the dependency through `result` when it skips the run.
-        aliases = [pulumi.Alias(name) for name in job.was]
-        opts = ResourceOptions(depends_on=[run], aliases=aliases)
+        opts = ResourceOptions(depends_on=[run], aliases=[pulumi.Alias(name) for name in job.was])
         super().__init__(tokens.GATE, job.name, properties, opts)

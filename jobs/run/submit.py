@@ -61,8 +61,7 @@ def submit(  # noqa: PLR0913  # the submission, and what exists already
             labels = {HASH_LABEL: digest, RUN_LABEL: run_id, retry.LABEL: str(len(before) + 1)}
             noted = retry.annotations(before, submission.succeeded)
             # Only the first attempt is drilled.
-            job = replace(declared, drill=None) if before else declared
-            new = replace(submission, job=job)
+            new = replace(submission, job=replace(declared, drill=None) if before else declared)
             try:
                 return api.create(manifest(new, facts=facts, labels=labels, annotations=noted))
             except ApiException as error:

@@ -115,8 +115,7 @@ def _pace(distributed: Any) -> Pace | None:
     is_one = distributed.is_available() and distributed.is_initialized()
     if loader is None or not is_one or distributed.get_world_size() < 2:
         return None
-    on_gpu = sys.modules["torch"].cuda.is_initialized()
-    return Pace(Events(distributed.get_rank()), loader, on_gpu)
+    return Pace(Events(distributed.get_rank()), loader, sys.modules["torch"].cuda.is_initialized())
 
 
 def noted(directory: Path) -> list[list[int]]:

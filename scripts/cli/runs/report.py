@@ -92,8 +92,7 @@ def page(stack: str, sections: Sequence[Section]) -> str:
 
 def _as_json(value: Any, **options: Any) -> str:
     """Return JSON that browsers can read: NaN becomes null, which plotly draws as a gap."""
-    strict = json.loads(json.dumps(value), parse_constant=lambda _: None)
-    return json.dumps(strict, **options)
+    return json.dumps(json.loads(json.dumps(value), parse_constant=lambda _: None), **options)
 
 
 def section(stack: str, state: JobState, outcome: Outcome) -> Section:

@@ -73,8 +73,7 @@ def of_logs(run: Run, recorded: Sequence[Mapping[str, Any]] = ()) -> Series:
         for event in events_of(log, ("step", "validation", "epoch", "metrics"), tail):
             rank = event.get("rank")
             if isinstance(rank, int):
-                reader = readers.setdefault((log.replica, rank), _Rank(rank, series))
-                reader.add_event(event)
+                readers.setdefault((log.replica, rank), _Rank(rank, series)).add_event(event)
     return series
 
 

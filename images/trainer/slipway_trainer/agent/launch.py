@@ -77,8 +77,7 @@ def main(arguments: Sequence[str]) -> int:
     if processes == 1 and not has_more and program[:2] == [sys.executable, "-m"]:
         sys.stdout.flush()
         os.execv(sys.executable, program)  # noqa: S606 - that is its purpose
-    target = "" if url is None else _destination(url, 1, own_rank())
-    sent = Mirror(directory, target, place.gather)
+    sent = Mirror(directory, "" if url is None else _destination(url, 1, own_rank()), place.gather)
     every = None if url is None else os.environ.get("SLIPWAY_OUTPUTS_EVERY")
     with nullcontext() if every is None else sent.following(float(every)):
         code, message = _resume(processes, program)
@@ -195,8 +194,7 @@ def _run(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]]:
         if processes > 1 and program[0] == sys.executable:
             # torchrun reads replicas and master from PET_* and MASTER_*: see `processes`.
             torchrun = ["-m", "slipway_trainer.agent.processes", str(processes)]
-            command = [sys.executable, *torchrun, *program[1:]]
-            code, *_ = wait_for(command, scratch, "[0] ")
+            code, *_ = wait_for([sys.executable, *torchrun, *program[1:]], scratch, "[0] ")
             message = merged(scratch, code, processes)
             return code, message if code != 0 else besides(scratch, message)
         if shutil.which(program[0]) is None:

@@ -58,8 +58,7 @@ def _names(store: "AbstractFileSystem", root: str) -> Iterator[str]:
 def _listed(store: "AbstractFileSystem", path: str) -> list[str]:
     """Return the paths listed in the file `path`; empty if the program itself wrote that file."""
     try:
-        entries = json.loads(store.cat_file(path))
-        return [name for name, each in entries.items() if "sha256" in each]
+        return [name for name, each in json.loads(store.cat_file(path)).items() if "sha256" in each]
     except (ValueError, TypeError, AttributeError, RecursionError):
         return []
 

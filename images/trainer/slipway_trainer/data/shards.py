@@ -87,8 +87,7 @@ def _listed(shard: Path) -> Iterator[tuple[str, str, Place]]:
             "it must be complete and uncompressed: decompress it (`gunzip`), or write it again"
         ) from error
     for name, place in pictures.items():
-        folder = name.split("/")[0] if "/" in name else ""
-        kind = classes.get(posixpath.splitext(name)[0], folder)
+        kind = classes.get(posixpath.splitext(name)[0], name.split("/")[0] if "/" in name else "")
         if not kind:
             raise ValueError(
                 f"{shard} contains {name} without a class: write it as CLASS/{name}, or put the "

@@ -199,8 +199,7 @@ class Training:
 
     def first(self, count: int) -> tuple[Tensor, Tensor]:
         """Return the first images in the training set, and their labels."""
-        chosen = torch.arange(min(len(self.train_set), count))
-        return self.train_set.placed(*self.train_set[chosen])
+        return self.train_set.placed(*self.train_set[torch.arange(min(len(self.train_set), count))])
 
     def summary(self) -> dict[str, Any]:
         """Return the summary of the run, for this rank's termination message."""

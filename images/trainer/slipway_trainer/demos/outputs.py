@@ -96,8 +96,7 @@ class Predictions:
         counts = torch.zeros(self.size, dtype=torch.int64, device=target.device)
         if self.size == 0:
             return counts
-        cells = target * len(self.classes) + predicted
-        return counts.index_add(0, cells, torch.ones_like(target))
+        return counts.index_add(0, target * len(self.classes) + predicted, torch.ones_like(target))
 
     def value(self, counts: Sequence[float]) -> float:
         """Store the confusion matrix from `counts`; return the number of images in it."""

@@ -24,8 +24,7 @@ class Usage:
         self._prefix, self._root = f"system/pod_{pod}", root
         self._began = time.monotonic()
         self._before = (self._began, self._cpu_seconds())
-        has_gpu = Path("/dev/nvidiactl").exists()
-        self._nvidia_smi = shutil.which("nvidia-smi") if has_gpu else None
+        self._nvidia_smi = shutil.which("nvidia-smi") if Path("/dev/nvidiactl").exists() else None
 
     def points(self, least_seconds: float) -> list[Point]:
         """Return current metrics, or none if the last ones are less than `least_seconds` old.

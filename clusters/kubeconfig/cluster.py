@@ -45,12 +45,12 @@ def provision(settings: KubeconfigSettings) -> Cluster:
     registry, prebuilt = settings.registry, settings.images or Images()
     target = prebuilt.target(None if registry is None else registry.target())
     images, needs = helper_images(target) if operator is None else ({}, [])
-    known = ["clusterIdentifier"] if stack() in {facts.jobs_of, facts.made_by} else None
+    ignored = ["clusterIdentifier"] if stack() in {facts.jobs_of, facts.made_by} else None
     return Cluster(
         kind="kubeconfig",
         # New credentials do not mean a different cluster, nor does a new address of one with the
         # stack's objects: replacing them would apply the same objects, and then delete them.
-        provider=provider_of(pulumi.get_stack(), kubeconfig, choice.server, needs, known),
+        provider=provider_of(pulumi.get_stack(), kubeconfig, choice.server, needs, ignored),
         kubeconfig=kubeconfig,
         image_target=target,
         images=images,

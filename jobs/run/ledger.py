@@ -87,12 +87,12 @@ class Ledger(JobApi):
 
     def is_outdated(self, inputs: Mapping[str, Any]) -> bool:
         """Return whether `inputs` have another image or hook for the waiter than it began with."""
-        job, known = self._one("Job", self.own), inputs.get("hook")
+        job, hook = self._one("Job", self.own), inputs.get("hook")
         with suppress(ApiException):  # not every account that may create a Secret may read it
             secret = self._one("Secret", self.own)
-            known = secret and json.loads(base64.b64decode(secret["data"]["hook"]))
+            hook = secret and json.loads(base64.b64decode(secret["data"]["hook"]))
         image = job and job["spec"]["template"]["spec"]["containers"][0]["image"]
-        return (image, known) != (inputs["waiter"], inputs.get("hook"))
+        return (image, hook) != (inputs["waiter"], inputs.get("hook"))
 
     def begin(self, run: Mapping[str, Any], image: str, hook: Mapping[str, Any] | None) -> None:
         """Create the ledger and its objects.

@@ -49,7 +49,7 @@ def test_connecting_leaves_no_file_opens_none_twice_and_leaves_the_tls_context_a
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_token_in_a_file_is_read_anew_for_each_request(tmp_path: Path) -> None:
+def test_a_token_in_a_file_is_read_for_each_request(tmp_path: Path) -> None:
     """Whoever renews it may be replacing the file at that moment."""
     file = tmp_path / "token"
     file.write_text("first\n")

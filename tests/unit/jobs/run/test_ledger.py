@@ -89,7 +89,7 @@ def test_a_waiter_in_another_image_or_with_another_hook_is_outdated() -> None:
         assert outdated("waiter:1", None)
 
 
-def test_a_waiter_that_can_not_run_again_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_waiter_that_can_not_run_again_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its last status would be shown for ever. A pod of it that was evicted stays, too."""
     monkeypatch.setattr("jobs.run.ledger._START_SECONDS", 0.5)
     gone = {"state": {"waiting": {"reason": "ImagePullBackOff"}}}

@@ -188,7 +188,7 @@ def test_a_mirror_follows_what_the_program_writes_and_removes(
     assert files(url) == {**theirs, ".metadata": ""}
 
 
-def test_a_long_copy_is_told_of(
+def test_a_long_copy_is_reported(
     outputs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A rank that prints nothing for 30 s after rank 0 is done would be given up."""

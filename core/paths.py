@@ -24,10 +24,13 @@ def project_dir() -> Path:
 def project_name() -> str:
     """Return the Pulumi project's name: `slipway`, or one derived from the project's folder."""
     folder = project_dir().resolve()
-    if folder == CHECKOUT:
-        return "slipway"
-    readable = re.sub("[^a-z0-9]+", "-", folder.name.lower()).strip("-")[:24].strip("-")
-    return f"{readable or 'project'}-{hashlib.sha256(os.fsencode(folder)).hexdigest()[:6]}"
+    return "slipway" if folder == CHECKOUT else distinct(folder)
+
+
+def distinct(path: Path) -> str:
+    """Return a readable name for a path, of lower-case letters, digits and hyphens, with a hash."""
+    readable = re.sub("[^a-z0-9]+", "-", path.name.lower()).strip("-")[:24].strip("-")
+    return f"{readable or 'project'}-{hashlib.sha256(os.fsencode(path)).hexdigest()[:6]}"
 
 
 def of_project(stack: str) -> str:
@@ -35,8 +38,7 @@ def of_project(stack: str) -> str:
 
     The result is unique among the user's projects, so two stacks named `dev` share no resources.
     """
-    name = project_name()
-    return stack if name == "slipway" else f"{name}-{stack}"
+    return stack if (name := project_name()) == "slipway" else f"{name}-{stack}"
 
 
 def environment_dir() -> Path:

@@ -109,9 +109,8 @@ def restore() -> None:
 
 
 def _restore_machine(before: dict[str, Any]) -> None:
-    before["users"] = [each for each in before["users"] if Path(each).exists()]
-    if before["users"]:
-        files.write(_note(), json.dumps(before), mode=0o600)
+    if users := [each for each in before["users"] if Path(each).exists()]:
+        files.write(_note(), json.dumps({**before, "users": users}), mode=0o600)
         return
     # Engines that the user has installed since need forwarding, and podman these rules.
     others = [name for name in PROGRAMS if Engine(name).problem() is None]

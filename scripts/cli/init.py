@@ -38,12 +38,11 @@ def init(
     program = Path(script)
     if problems := [*_problems(kind, program, build=build)]:
         raise CommandError("\n".join(["Nothing was written:", *problems]))
-    job: dict[str, Any] = {"script": script}
+    own_image = {"build": {"context": str(program.parent)}}
+    job = {**(own_image if build else {"script": script}), "workers": processes - 1}
     templates = {program: "train.py"}
     if build:
-        job = {"build": {"context": str(program.parent)}}
         templates[program.with_name("Dockerfile")] = "Dockerfile"
-    job["workers"] = processes - 1
     written = [path for path in templates if not (project_dir() / path).exists()]
     for path in written:
         place = project_dir() / path

@@ -4,7 +4,6 @@
 <state>/local/<owner>/kept/                  checkpoints, from which the next run continues
 """
 
-import hashlib
 import json
 import os
 import secrets
@@ -18,7 +17,7 @@ from typing import Any
 import yaml
 
 from core.files import private_directory, write
-from core.paths import environment_dir, of_project, state_dir
+from core.paths import distinct, environment_dir, of_project, state_dir
 from core.problem import raised
 from core.process import run as answer
 from jobs import config
@@ -72,8 +71,8 @@ def run_script(
     path = Path(script).absolute()
     options = {"args": [*args] or None, "workers": workers, "script": str(path)}
     declared |= {name: value for name, value in options.items() if value is not None}
-    name, digits = job_name(path), hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:6]
-    return _run(name, {name: declared}, python, f"{name}-{digits}")
+    name = job_name(path)
+    return _run(name, {name: declared}, python, distinct(path.resolve()))
 
 
 def _run(name: str, jobs: Mapping[str, Any], python: str, place: str) -> int:

@@ -62,6 +62,7 @@ class Cluster:
     Args:
         kind: Its key in `clusters.kinds.CLUSTERS`, used only in messages.
         provider: The provider for all Kubernetes objects; it depends on everything they require.
+        resource: The cluster itself, or None if the stack did not create it.
         kubeconfig: The kubeconfig as YAML. Always a secret.
         image_target: The input `target` of `slipway:images:Image`, which puts images into the
             cluster. `kind` and the values that image names depend on are plain; others may be
@@ -89,6 +90,7 @@ class Cluster:
     kubeconfig: pulumi.Output[str] = field(repr=False)
     image_target: Mapping[str, Any]
     images: Mapping[str, str]
+    resource: pulumi.Resource | None = None
     gpus: GpuPool | None = None
     namespace: str = JOBS
     own_namespace: bool = True
@@ -100,6 +102,16 @@ class Cluster:
     store: str | None = None
     no_volume: str = ""
     refused_pulls: RefusedPulls | None = None
+
+    def options(self, **more: Any) -> pulumi.ResourceOptions:
+        """Return options for a Kubernetes object, which is deleted and recreated with the cluster.
+
+        If its identifier changed instead, Pulumi would close the provider and then delete with it
+        (https://github.com/pulumi/pulumi/blob/v3.274.1/pkg/resource/deploy/providers/registry.go#L780).
+        """
+        import pulumi  # noqa: PLC0415  # as in `Kind.provision`
+
+        return pulumi.ResourceOptions(provider=self.provider, deleted_with=self.resource, **more)
 
     @property
     def facts(self) -> dict[str, Any]:

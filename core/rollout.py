@@ -12,11 +12,12 @@ from core.manifests import troubles
 from core.wait import NotYet
 
 REQUEST_SECONDS = 5
+_APPS = "/apis/apps/v1"
 
 
 @dataclass(frozen=True)
 class Rollout:
-    """Read-only access to a Deployment and its pods."""
+    """Access to a Deployment and its pods."""
 
     api: ApiClient
     namespace: str
@@ -69,8 +70,13 @@ class Rollout:
         """Return the API path of an object in the namespace."""
         return f"{group}/namespaces/{self.namespace}/{thing}"
 
+    def delete(self) -> None:
+        """Delete the Deployment; its pods end afterwards. Raises the same errors as `ask`."""
+        path = self.path(f"deployments/{self.deployment}", _APPS)
+        ask(self.api, Request("DELETE", path), limit=REQUEST_SECONDS)
+
     def _read(self) -> Any:
-        return self.get(f"deployments/{self.deployment}", "/apis/apps/v1")
+        return self.get(f"deployments/{self.deployment}", _APPS)
 
     def log(self, pod: str, **query: str) -> list[str]:
         """Return the last lines of a pod's log, or none if it can't be read."""

@@ -15,16 +15,14 @@ _INSIDE = ["pods/exec", "pods/portforward"]
 _EXEC = {"apiGroups": [""], "resources": _INSIDE, "verbs": ["create", "get"]}
 
 
-def job_namespace(
-    cluster: Cluster, opts: pulumi.ResourceOptions, *, may_exec: bool = False
-) -> pulumi.Resource:
+def job_namespace(cluster: Cluster, *, may_exec: bool = False) -> pulumi.Resource:
     """Declare the jobs' namespace with its service accounts, roles and network policy.
 
     In a namespace that Slipway did not create, declare only the objects that Slipway's pods need.
     `may_exec` allows users who submit jobs to run commands in the jobs' pods.
     """
-    parent = pulumi.ComponentResource(tokens.JOB_NAMESPACE, "jobs", None, opts)
-    inside = pulumi.ResourceOptions(parent=parent)
+    parent = pulumi.ComponentResource(tokens.JOB_NAMESPACE, "jobs")
+    inside = cluster.options(parent=parent)
     if cluster.own_namespace:
         namespace = restricted_namespace(cluster.namespace)
         if cluster.operator is not None:
@@ -32,7 +30,7 @@ def job_namespace(
             # worker, which only this level admits. Slipway's own pods do not change.
             namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "baseline"
         created = declare(marked(namespace), inside)
-        inside = pulumi.ResourceOptions(parent=parent, depends_on=[created])
+        inside = cluster.options(parent=parent, depends_on=[created])
     annotations = {} if cluster.identity is None else cluster.identity.annotations
     manifests = contents(
         cluster.namespace, own=cluster.own_namespace, known=annotations, may_exec=may_exec

@@ -37,18 +37,14 @@ def declare(configured: StackSettings) -> dict[str, pulumi.Input[Any]]:
     estimates.announce(pools, configured.prices)
     support.announce(kind.kubernetes(configured.cluster.options))
     cluster = kind.provision(configured.cluster.options)
-    provider = cluster.provider
-    on_cluster = pulumi.ResourceOptions(providers=[provider])
-    own = declare_all(cluster.objects, pulumi.ResourceOptions(provider=provider))
+    own = declare_all(cluster.objects, cluster.options())
 
     images = TrainerImages(cluster.image_target, configured.torch)
-    namespace = job_namespace(cluster, on_cluster, may_exec=configured.exec)
-    operator = TrainingOperator(
-        "training-operator", cluster=cluster, after=[namespace], opts=on_cluster
-    )
+    namespace = job_namespace(cluster, may_exec=configured.exec)
+    operator = TrainingOperator("training-operator", cluster=cluster, after=[namespace])
     gpus = None
     if cluster.gpus is not None:
-        gpus = provide_gpus(cluster, cluster.gpus, after=[namespace], opts=on_cluster)
+        gpus = provide_gpus(cluster, cluster.gpus, after=[namespace])
     is_own = kind.own is not None
     place, volume = kept.keep(
         configured.outputs, cluster, configured.capacity, removed_with_stack=is_own, after=namespace
@@ -59,7 +55,6 @@ def declare(configured: StackSettings) -> dict[str, pulumi.Input[Any]]:
         configured.outputs.storage_class,
         removed_with_stack=is_own,
         after=[namespace],
-        opts=on_cluster,
     )
     context = RunContext(
         cluster,

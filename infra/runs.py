@@ -187,7 +187,7 @@ def _needs(job: TrainingJob, script: Script | None, context: RunContext) -> list
         )
     objects += volumes.host_volumes(job, namespace)
     objects += map(manifests.marked, program.secrets(job, namespace, context.secrets))
-    inside = ResourceOptions(provider=cluster.provider, depends_on=context.needs)
+    inside = cluster.options(depends_on=context.needs)
     claims = (
         Claim(claim, kubeconfig=cluster.kubeconfig, keep=keep, after=context.needs)
         for claim, keep in volumes.claims(job, namespace)

@@ -105,7 +105,7 @@ def connected(  # noqa: PLR0913  # access, prerequisites and properties
     listed: pulumi.Output[str],
     target: Mapping[str, Any],
     *,
-    identifier: pulumi.Output[str],
+    identifier: str,
     advice: str,
     after: Sequence[pulumi.Resource],
     **facts: Any,
@@ -113,9 +113,8 @@ def connected(  # noqa: PLR0913  # access, prerequisites and properties
     """Return the cluster, whose resources wait until it responds and admits this account.
 
     `listed` is the kubeconfig from Azure, the administrator's if `adminKubeconfig` is set.
-    `identifier`, the cluster's own even if its kubeconfig changes, is `within` the resource with
-    which its contents are replaced. `advice` is an input of `AccessHandler`. `facts` are further
-    arguments for `Cluster`.
+    Its kubeconfig may change, but not its `identifier`. `advice` is an input of `AccessHandler`.
+    `facts` are further arguments for `Cluster`.
     """
     if not settings.admin_kubeconfig:
         listed = listed.apply(lambda plain: logging_in(plain, settings.login, settings.tenant))
@@ -125,9 +124,7 @@ def connected(  # noqa: PLR0913  # access, prerequisites and properties
     inputs = {"name": name, "kubeconfig": text, "advice": advice}
     access = pulumi.CustomResource(tokens.CLUSTER_ACCESS, name, inputs, opts)
     group = f"{azure.subscription}/resourceGroups/{azure.group_name}/"
-    place = pulumi.Output.concat(group, identifier)
-    # A cluster that no longer responds can be replaced, too.
-    provider = provider_of(name, text, place, [access, *images], delete_unreachable=True)
+    provider = provider_of(name, text, group + identifier, [access, *images])
     return Cluster(provider=provider, kubeconfig=text, image_target=target, images=helpers, **facts)
 
 

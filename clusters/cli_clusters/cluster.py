@@ -104,6 +104,4 @@ def declare(kind: str, token: str, inputs: Mapping[str, Any], target: Mapping[st
     name, identifier, after = inputs["name"], created.clusterId, [created, *resources]
     # A former cluster's contents were deleted with it.
     provider = provider_of(name, kubeconfig, identifier, after, delete_unreachable=True)
-    return Cluster(
-        kind=kind, provider=provider, kubeconfig=kubeconfig, image_target=way_in, images=images
-    )
+    return Cluster(kind, provider, kubeconfig, way_in, images, resource=created)

@@ -74,6 +74,7 @@ def provision(settings: EmbeddedSettings) -> Cluster:
     return Cluster(
         kind="embedded",
         provider=provider_of(settings.name, kubeconfig, Layout(directory).node, [embedded]),
+        resource=embedded,
         kubeconfig=kubeconfig,
         image_target={
             "kind": "containerd",

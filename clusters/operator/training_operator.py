@@ -25,18 +25,9 @@ class TrainingOperator(pulumi.ComponentResource):
 
     ready: pulumi.Resource
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        cluster: Cluster,
-        after: Sequence[pulumi.Resource],
-        opts: pulumi.ResourceOptions,
-    ) -> None:
-        super().__init__(tokens.TRAINING_OPERATOR, name, None, opts)
+    def __init__(self, name: str, *, cluster: Cluster, after: Sequence[pulumi.Resource]) -> None:
+        super().__init__(tokens.TRAINING_OPERATOR, name)
         # Not passed to the component itself: Pulumi can't skip one whose dependency failed.
-        # Deleting `ready` stops all runs, so it must not follow the replacement, and new runs.
-        child = pulumi.ResourceOptions(parent=self, depends_on=after, delete_before_replace=True)
         properties: dict[str, Any] = {
             "kubeconfig": pulumi.Output.secret(cluster.kubeconfig),
             "jobNamespace": cluster.namespace,
@@ -44,14 +35,17 @@ class TrainingOperator(pulumi.ComponentResource):
             **as_input(cluster.refused_pulls),
         }
         if cluster.operator is None:
-            running, rollout = _install(cluster, child)
+            inside = cluster.options(parent=self, depends_on=after)
+            running, rollout = _install(cluster, inside)
+            after = [*after, running]
             # The rollout changes with the Deployment, so that `ready` waits for the new pod.
             properties |= {"deployment": NAME, "rollout": rollout}
-            child = _with(child, depends_on=[running])
         else:
             existing = asdict(cluster.operator).items()
             properties["existing"] = {key: value for key, value in existing if value is not None}
-        self.ready = pulumi.CustomResource(tokens.OPERATOR_READY, name, properties, child)
+        # Deleting `ready` stops all runs, so it must not follow the replacement, and new runs.
+        opts = pulumi.ResourceOptions(parent=self, depends_on=after, delete_before_replace=True)
+        self.ready = pulumi.CustomResource(tokens.OPERATOR_READY, name, properties, opts)
         self.register_outputs({})
 
 

@@ -26,11 +26,9 @@ class GpuReady(pulumi.CustomResource):
     """The `state` (`verified` once a job has run on a GPU), the `reason`, and the GPU count."""
 
 
-def provide_gpus(
-    cluster: Cluster, pool: GpuPool, *, after: Sequence[pulumi.Resource], opts: ResourceOptions
-) -> GpuReady:
+def provide_gpus(cluster: Cluster, pool: GpuPool, *, after: Sequence[pulumi.Resource]) -> GpuReady:
     """Declare NVIDIA's device plugin, if needed, and a resource that waits for the pool's GPUs."""
-    parent = pulumi.ComponentResource(tokens.GPUS, "gpus", None, opts)
+    parent = pulumi.ComponentResource(tokens.GPUS, "gpus")
     manifests: list[Manifest] = []
     if pool.device_plugin:
         image = cluster.images.get(PLUGIN, DEVICE_PLUGIN)
@@ -39,7 +37,7 @@ def provide_gpus(
         manifests = device_plugin(pool, cluster.mirrors.get(image, image), login)
     above = [*after]
     for manifest in manifests:
-        above.append(declare(manifest, ResourceOptions(parent=parent, depends_on=[*above])))
+        above.append(declare(manifest, cluster.options(parent=parent, depends_on=[*above])))
     properties: dict[str, Any] = {
         "kubeconfig": Output.secret(cluster.kubeconfig),
         "pool": pool.as_input(),

@@ -24,14 +24,13 @@ CLAIMS = {"mlflow": "slipway-tracking", "postgres": "slipway-tracking-database"}
 _PASSWORD = "mlflow-database"  # noqa: S105 - the Secret's name
 
 
-def track(  # noqa: PLR0913  # the server's settings and dependencies
+def track(
     settings: Tracking | None,
     cluster: Cluster,
     storage_class: str | None,
     *,
     removed_with_stack: bool,
     after: Sequence[pulumi.Resource],
-    opts: ResourceOptions,
 ) -> tuple[Mapping[str, str] | None, list[pulumi.Resource]]:
     """Declare the tracking server; `storage_class` is None for the cluster's default StorageClass.
 
@@ -44,9 +43,9 @@ def track(  # noqa: PLR0913  # the server's settings and dependencies
         return settings.place, []
     if not removed_with_stack:
         announce("tracked runs", CLAIMS["mlflow"], settings.size, storage_class)
-    parent = pulumi.ComponentResource(tokens.TRACKING_SERVER, "tracking", None, opts)
+    parent = pulumi.ComponentResource(tokens.TRACKING_SERVER, "tracking")
     # `after` is not for the component: Pulumi can't skip a component whose dependency failed.
-    child = ResourceOptions(parent=parent, depends_on=[*after])
+    inside = cluster.options(parent=parent, depends_on=[*after])
     namespace, target = cluster.namespace, cluster.image_target
     has_database = settings.database == "postgresql"
     kubeconfig: Output[str] = Output.secret(cluster.kubeconfig)
@@ -64,9 +63,10 @@ def track(  # noqa: PLR0913  # the server's settings and dependencies
         *others, password = database(namespace, postgres, secrets.token_hex(24))
         objects = [*others, *objects]
         # Keep the first password, the only one that opens the database; the state encrypts it.
-        stays = ResourceOptions.merge(child, ResourceOptions(ignore_changes=["data"]))
+        stays = ResourceOptions.merge(inside, ResourceOptions(ignore_changes=["data"]))
         needed.append(declare(password, stays))
-    created = declare_all(objects, ResourceOptions.merge(child, ResourceOptions(depends_on=needed)))
+    inside = ResourceOptions.merge(inside, ResourceOptions(depends_on=needed))
+    created = declare_all(objects, inside)
     properties = {
         "kubeconfig": kubeconfig,
         "namespace": namespace,
@@ -76,8 +76,9 @@ def track(  # noqa: PLR0913  # the server's settings and dependencies
         # Changes with the Deployments, so that an update waits for their new pods.
         "rollout": Output.from_input(objects).apply(digest),
     }
-    own = ResourceOptions(depends_on=created, additional_secret_outputs=["kubeconfig"])
-    own = ResourceOptions.merge(child, own)
+    own = ResourceOptions(
+        parent=parent, depends_on=created, additional_secret_outputs=["kubeconfig"]
+    )
     ready = pulumi.CustomResource(tokens.TRACKING_READY, "tracking", properties, own)
     parent.register_outputs({})
     return settings.place, [ready]

@@ -1,5 +1,6 @@
 """The resource `slipway:infra:TrackingReady`, which waits for the tracking server."""
 
+from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -8,7 +9,7 @@ from kubernetes.client.exceptions import ApiException
 
 from core.context import Context
 from core.handler import Change, Handler, Properties
-from core.kube import connect
+from core.kube import UNREACHABLE, connect
 from core.rollout import Rollout, not_ready_on_errors
 from core.wait import NotYet, until
 
@@ -43,6 +44,12 @@ class TrackingReadyHandler(Handler):
             explain=lambda: "".join(each.explain() for each in rollouts),
         )
         return str(rollouts[-1]), {}
+
+    def delete(self, state: Properties, context: Context) -> None:
+        """Delete the Deployments: Pulumi may not, and their pods delay the claims' deletion."""
+        for each in _rollouts(state):
+            with suppress(*UNREACHABLE):  # the claims' deletion reports it
+                each.delete()
 
 
 def _rollouts(inputs: Properties) -> list[Rollout]:

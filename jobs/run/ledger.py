@@ -151,7 +151,7 @@ class Ledger(JobApi):
                 found = [text for _, texts in pods for text in texts]
                 text = "; ".join(found) or "its pod is not on a node yet"
                 raise InterruptedWait(
-                    f"the waiter for job {self.name} did not start within {_START_SECONDS:g} s: "
+                    f"the waiter for job {self.name} has not run for {_START_SECONDS:g} s: "
                     f"{text}. To find out why, run `kubectl --namespace {self.namespace} describe "
                     f"job {self.own}`, then `make up` again"
                 )

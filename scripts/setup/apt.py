@@ -16,6 +16,7 @@ from scripts.setup.tools import Tool
 
 POLICY = Path("/usr/sbin/policy-rc.d")
 """The program that maintainer scripts run before starting a service; exit status 101 forbids it."""
+ENABLED = Path("/etc/systemd/system")
 _OURS = "#!/bin/sh\n# Made by Slipway's set-up for the time of an installation.\n"
 _APT = ("apt-get", "--option", "DPkg::Lock::Timeout=120", "--quiet")
 
@@ -60,17 +61,20 @@ def install(packages: Sequence[str], steps: Steps) -> str | None:
 
 @contextmanager
 def services_stay_down(policy: Path) -> Iterator[None]:
-    """Stop packages from starting services in the `with` block, unless the user set a policy."""
+    """Stop packages from starting services, now (unless the user set a policy) or at each boot."""
     # A policy that a killed setup run left behind has no effect, and is removed, too.
     ours = not policy.exists() or policy.read_text().startswith(_OURS)
     if ours:
         policy.write_text(f"{_OURS}[ ! -d /proc/{os.getpid()} ] || exit 101\n")
         policy.chmod(0o755)
+    enabled = {*ENABLED.glob("*.wants/*")}
     try:
         yield
     finally:
         if ours:
             policy.unlink(missing_ok=True)
+        for link in {*ENABLED.glob("*.wants/*")} - enabled:
+            link.unlink()
 
 
 def _unpack(tool: Tool, steps: Steps) -> Entry | Problem:

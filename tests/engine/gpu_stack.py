@@ -33,8 +33,7 @@ def program(pool: str) -> None:
     images = TrainerImages({"kind": "there", "trainer": trainer, "trainerCuda": trainer})
     wanted = read(json.loads(os.environ["TEST_JOBS"]), "jobs", Surroundings(1, None, gpus))
     assert wanted.problems == [], wanted.problems
-    opts = pulumi.ResourceOptions(providers=[cluster.provider])
-    ready = provide_gpus(cluster, gpus, after=[], opts=opts)
+    ready = provide_gpus(cluster, gpus, after=[])
     context = replace(context, cluster=cluster, images=images, gpus=ready)
     runs = train(wanted.jobs, wanted.scripts, context)
     for name, run in runs.items():

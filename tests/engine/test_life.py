@@ -1,6 +1,6 @@
 """A stack's life as a person has it: the commands of README.md, on a copy of the checkout.
 
-The order matters: the last test kills the cluster's parts, which leaves warnings in its events.
+The order matters: the last tests kill the cluster's parts, which leaves warnings in its events.
 """
 
 import json
@@ -167,6 +167,16 @@ def test_the_next_make_up_heals_what_was_killed_and_trains_nothing_again(
     assert [name for name in COMPONENTS if alive[name] == killed[name]] == [], healed
     assert live_stack.kubectl("get nodes --no-headers").split()[1] == "Ready"
     assert live_stack.uids() == before
+
+
+@pytest.mark.long
+def test_a_replaced_cluster_gets_its_contents_again_and_trains_nothing(
+    live_stack: LiveStack,
+) -> None:
+    before = live_stack.job("mnist-gloo")
+    live_stack.pulumi("up --yes --skip-preview --replace '**slipway:clusters:Embedded**'")
+    assert live_stack.job("mnist-gloo") == before
+    assert " passed" in live_stack.run("make smoke").output
 
 
 def parts(stack: LiveStack, *names: str) -> dict[str, Process]:

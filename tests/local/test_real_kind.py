@@ -31,10 +31,19 @@ def two_nodes(root: Path) -> Iterator[RealCluster]:
         yield stack
 
 
-def test_from_nothing_to_a_job_and_back(root: Path) -> None:
-    """On one node, whose `make down` is judged by what is left on the machine, too."""
+def test_from_nothing_to_a_job_to_another_cluster_and_back(root: Path) -> None:
+    """One more node recreates the cluster and what it contains; nothing trains again.
+
+    `make down` is judged by what is left on the machine, too.
+    """
     with real_cluster("kind", root, 0, **SMALL) as stack:
-        assert stack.result()["state"] == "Succeeded"
+        result = stack.result()
+        assert result["state"] == "Succeeded"
+        stack.declare(nodes=1, **SMALL)
+        stack.run("make up STACK=kind")
+        assert stack.result() == result
+        assert len(stack.kubectl("get nodes --output name").split()) == 2
+        assert_well(stack)
         down = stack.down()
     assert NOTHING in down.errors, down
 

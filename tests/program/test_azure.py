@@ -288,12 +288,10 @@ def test_only_what_the_service_cannot_update_is_replaced(spot: Program, local: P
     ("stack", "parent", "name", "inside"),
     [
         ("spot", "ManagedCluster", "resourceName", ["AgentPool", "MaintenanceConfiguration"]),
-        ("spot", "ManagedCluster", "clusterIdentifier", ["providers:kubernetes"]),
         ("spot", "VirtualNetwork", "virtualNetworkName", ["Subnet"]),
         ("spot", "StorageAccount", "accountName", ["BlobContainer", "BlobServiceProperties"]),
         ("spot", JOBS_IDENTITY, "resourceName", ["FederatedIdentityCredential"]),
         ("local", INSTANCE, "parentResourcePath", [LOCAL_GPU]),
-        ("local", INSTANCE, "clusterIdentifier", ["providers:kubernetes"]),
     ],
 )
 def test_what_a_resource_takes_with_it_is_replaced_with_it(

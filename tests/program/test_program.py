@@ -1,5 +1,6 @@
 """What each stack in stacks/ declares: property by property, with no engine and no cluster."""
 
+import re
 from importlib.metadata import version
 from typing import Any
 
@@ -84,6 +85,15 @@ def test_objects_are_in_the_stacks_cluster_after_their_namespace_and_show_no_dri
             assert metadata(each).get(name) != {}, f"{each.urn} would change each time"
     webhook = program.one("ValidatingWebhookConfiguration")
     assert webhook.ignored == ("webhooks[*].clientConfig.caBundle",), "the operator writes it"
+
+
+def test_objects_are_deleted_and_recreated_with_the_cluster_that_the_stack_created(
+    program: Program,
+) -> None:
+    (cluster,) = {each.request.deletedWith for each in kubernetes(program)}
+    exists = program.outputs["cluster"]["kind"] == "kubeconfig"
+    own = {"Embedded", "Kind", "Minikube", "ManagedCluster", "Resource"}
+    assert {re.split("[:$]", cluster.split("::")[2])[-1]} <= own if not exists else not cluster
 
 
 def test_what_has_a_fixed_name_is_deleted_before_it_is_replaced(program: Program) -> None:

@@ -69,3 +69,11 @@ def test_one_that_has_stopped_is_waited_for_again_and_one_that_was_deleted_is_no
     told = "slipway-jobs/mlflow was deleted outside Pulumi: run `pulumi refresh`"
     with pytest.raises(Gone, match=told):
         TrackingReadyHandler().create(inputs(api), Row())
+
+
+def test_deleting_it_deletes_the_pods_that_hold_the_claims(api: FakeApi) -> None:
+    """Pulumi deletes Deployments with their cluster, but the claims before it."""
+    api.says("DELETE", f"{DEPLOYMENTS}/mlflow-database", {})  # the other one is gone already
+    TrackingReadyHandler().delete(inputs(api), Row())
+    deleted = [path for method, path, _ in api.asked if method == "DELETE"]
+    assert deleted == [f"{DEPLOYMENTS}/mlflow-database", f"{DEPLOYMENTS}/mlflow"]

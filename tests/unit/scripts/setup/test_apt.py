@@ -48,6 +48,18 @@ def test_services_are_refused_meanwhile_and_allowed_again_after(
     assert policy.exists()
 
 
+def test_no_service_is_started_at_the_next_boot(
+    policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Debian's etcd would open its port; what was enabled before stays."""
+    monkeypatch.setattr(apt, "ENABLED", tmp_path)
+    (wanted := tmp_path / "multi-user.target.wants").mkdir()
+    (wanted / "ssh.service").symlink_to("/lib/systemd/system/ssh.service")
+    with apt.services_stay_down(policy):
+        (wanted / "etcd.service").symlink_to("/lib/systemd/system/etcd.service")
+    assert [each.name for each in wanted.iterdir()] == ["ssh.service"]
+
+
 def test_packages_are_named_first(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     output = io.StringIO()
     ran: list[Sequence[str]] = []

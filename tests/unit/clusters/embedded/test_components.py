@@ -42,6 +42,9 @@ def test_what_a_running_cluster_does_not_show_is_closed_and_bounded(layout: Layo
     # A pod cannot take all of the machine's processes, and is under the cluster's control group.
     assert kubelet["podPidsLimit"] == 4096
     assert kubelet["cgroupRoot"] == f"/{layout.node}"
+    # Images are loaded once: none is removed, neither from time to time nor on a nearly full disk.
+    assert kubelet["imageGCHighThresholdPercent"] == 100
+    assert kubelet["imageMinimumGCAge"] == "87600h"
 
 
 def test_a_directory_may_be_called_as_the_formats_write_other_things(tmp_path: Path) -> None:

@@ -82,6 +82,9 @@ def ensure(layout: Layout) -> None:
             _delegate(group)
     for group in _system(layout):
         group.mkdir(exist_ok=True)
+        with suppress(OSError):  # v1's have no attributes
+            # Else systemd-oomd might prefer this group, and kill all components at once.
+            os.setxattr(group, "user.oomd_avoid", b"1")
 
 
 def join(layout: Layout) -> None:

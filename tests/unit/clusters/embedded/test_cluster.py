@@ -1,11 +1,29 @@
-"""What is left of an embedded cluster is found by looking at the machine."""
+"""What an embedded cluster has on the machine, and that what is left of it is found there."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from clusters.embedded import cluster, isolation
 from clusters.embedded.layout import Layout
+
+
+def test_systemd_oomd_is_asked_to_spare_the_components(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout = Layout(tmp_path / "dev")
+    asked: list[tuple[Path, str, bytes]] = []
+    for group in (tmp_path, tmp_path / layout.node):
+        group.mkdir(exist_ok=True)
+        (group / "cgroup.subtree_control").touch()
+        (group / "cgroup.controllers").touch()
+    tree = isolation.Mount(tmp_path, "cgroup2", frozenset())
+    monkeypatch.setattr(isolation, "hierarchies", lambda: [tree])
+    monkeypatch.setattr(isolation, "abandoned", lambda *_: [])
+    monkeypatch.setattr(os, "setxattr", lambda *given: asked.append(given))
+    isolation.ensure(layout)
+    assert asked == [(tmp_path / layout.node / "system", "user.oomd_avoid", b"1")]
 
 
 def test_whatever_is_left_is_found_with_how_to_remove_it(

@@ -10,6 +10,7 @@ the values that the kubelet needs. The mounts disappear with the last process.
 
 import os
 import re
+import resource
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -27,6 +28,8 @@ KERNEL: Mapping[str, str] = _MOUNTS["kernel"]
 """The values of kernel parameters that the node sees, keyed by paths below /proc/sys."""
 # One short attempt: health checks retry, and a lookup must not hang on a dead server.
 RESOLVER = f"nameserver {DNS_SERVICE}\noptions timeout:2 attempts:1\n"
+_OPEN_FILES = 65536
+"""The limit for each process; ranks with many data loaders or connections need more than 1024."""
 
 
 class Mount(NamedTuple):
@@ -189,10 +192,13 @@ def inside(layout: Layout, mountinfo: bytes | None = None) -> list[str]:
 
 
 def main() -> None:
-    """Join the cgroup, mount the private directories, and become supervisord."""
+    """Join the cgroup, mount the private directories, set a limit, and become supervisord."""
     layout = Layout(Path(sys.argv[1]))
     join(layout)
     establish(layout)
+    # Pods inherit it, so it must not depend on the shell. Not every root can raise the hard limit.
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, _OPEN_FILES), hard))
     configuration = str(layout.config / "supervisord.conf")
     os.execv(  # noqa: S606 (no shell is needed)
         sys.executable, [sys.executable, "-m", "supervisor.supervisord", "-c", configuration]

@@ -1,6 +1,7 @@
 """What an embedded cluster has on the machine, and that what is left of it is found there."""
 
 import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,22 @@ def test_systemd_oomd_is_asked_to_spare_the_components(
     monkeypatch.setattr(os, "setxattr", lambda *given: asked.append(given))
     isolation.ensure(layout)
     assert asked == [(tmp_path / layout.node / "system", "user.oomd_avoid", b"1")]
+
+
+@pytest.mark.parametrize(("hard", "soft"), [(2**20, 65536), (4096, 4096)])
+def test_ranks_may_open_many_files_whichever_shell_started_the_cluster(
+    hard: int, soft: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many as the hard limit allows: in a container, root can't raise that."""
+    done: list[object] = []
+    monkeypatch.setattr(isolation, "join", lambda _: None)
+    monkeypatch.setattr(isolation, "establish", lambda _: None)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, hard))
+    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: done.append(limits))
+    monkeypatch.setattr(os, "execv", lambda *_: done.append("supervisord"))
+    monkeypatch.setattr("sys.argv", ["isolation", "/state/dev"])
+    isolation.main()
+    assert done == [(soft, hard), "supervisord"]
 
 
 def test_whatever_is_left_is_found_with_how_to_remove_it(

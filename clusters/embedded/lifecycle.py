@@ -52,7 +52,7 @@ def bring_up(layout: Layout, report: Callable[[str], None]) -> None:
         components.write(layout)
         (supervisor.reload if is_running else supervisor.start)(layout)
         programs = components.components(layout)
-        supervisor.run(layout, [each for each in programs if not each.calls_api])
+        supervisor.run(layout, [each.name for each in programs if not each.calls_api])
         reached("components have started")
         with ThreadPoolExecutor() as pool:
             # Both wait for programs that have just been started, so they wait concurrently.
@@ -169,7 +169,7 @@ def _start_clients(layout: Layout, reached: Callable[[str], None]) -> None:
     log = layout.log("kube-apiserver")
     _until_well(lambda: health.readiness_problem(connection), what="the API server", log=log)
     reached("API server is ready")
-    supervisor.run(layout, components.components(layout))
+    supervisor.run(layout, [each.name for each in components.components(layout)])
     for addon in addons(layout):
         # Right after starting, the API server rejects some objects until its namespaces exist.
         until_well(

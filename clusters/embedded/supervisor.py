@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from clusters.embedded import network
-from clusters.embedded.components import Component, search_path
+from clusters.embedded.components import search_path
 from clusters.embedded.layout import Layout
 from core.paths import CHECKOUT
 from core.problem import raised
@@ -74,10 +74,11 @@ def reload(layout: Layout) -> None:
         _ask(layout, "addProcessGroup", group)
 
 
-def run(layout: Layout, components: Iterable[Component]) -> None:
-    """Start the components that are not running."""
-    now, up = states(layout), {"RUNNING", "STARTING", "BACKOFF"}
-    for name in [each.name for each in components if now[each.name] not in up]:
+def run(layout: Layout, names: Iterable[str]) -> None:
+    """Start the named components that are not running, without the pause after a failure."""
+    now = states(layout)
+    for name in [each for each in names if now[each] not in {"RUNNING", "STARTING"}]:
+        stop(layout, name)  # ends a pause (BACKOFF), which may be minutes long
         try:
             _ask(layout, "startProcess", name, False)
         except xmlrpc.client.Fault as fault:

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from clusters.embedded import components as node
+from clusters.embedded import supervisor
 from clusters.embedded.components import Component, components
 from clusters.embedded.layout import Layout
 
@@ -75,6 +76,18 @@ def test_a_changed_credential_or_program_changes_its_own_section_alone(layout: L
     Path(_named(layout, "etcd").command[0]).write_text("another build")
     after = sections()
     assert {name for name in after if after[name] != before[name]} == {"kube-scheduler", "etcd"}
+
+
+def test_a_component_that_pauses_after_failures_is_started_at_once(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states = {"etcd": "RUNNING", "kubelet": "BACKOFF", "kube-proxy": "STARTING", "coredns": "FATAL"}
+    asked: list[tuple[str, ...]] = []
+    monkeypatch.setattr(supervisor, "states", lambda _: states)
+    monkeypatch.setattr(supervisor, "_ask", lambda _, *call: asked.append(call[:2]))
+    supervisor.run(layout, [*states])
+    both = ("stopProcess", "startProcess")
+    assert asked == [(each, name) for name in ("kubelet", "coredns") for each in both]
 
 
 def test_what_was_written_is_private_and_a_changed_or_missing_file_is_named(

@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -94,9 +94,7 @@ def taken_over(layout: Layout) -> Iterator[None]:
     written, new = older_versions(layout), toolchain.tool("kube-apiserver").version
     data, copy = layout.directory / "etcd", layout.directory / f"etcd-{[*written, new][0]}"
     if len(written) == 1:  # with two, the newer version has started and may have changed the data
-        supervisor.stop(layout, "kube-apiserver", "etcd")
-        shutil.rmtree(copy, ignore_errors=True)
-        shutil.copytree(data, copy)
+        _back_up(layout, data, copy)
     files.write(layout.written_by, " ".join([*written[:1], new]), mode=0o600)
     try:
         yield
@@ -113,13 +111,33 @@ def taken_over(layout: Layout) -> Iterator[None]:
     files.write(layout.written_by, new, mode=0o600)
 
 
+def _back_up(layout: Layout, data: Path, copy: Path) -> None:
+    """Stop etcd and copy its data, or start it again and raise `RuntimeError`."""
+    supervisor.stop(layout, "kube-apiserver", "etcd")
+    shutil.rmtree(copy, ignore_errors=True)  # of an interrupted attempt
+    # 1 GiB is left for the new version: with less than 500 MiB, pods would be evicted.
+    needed = sum(file.stat().st_size for file in data.rglob("*")) + 2**30
+    free = shutil.disk_usage(data).free
+    short = f"{free / 2**30:.1f} GiB are free, but {needed / 2**30:.1f} GiB are needed"
+    problem = short if free < needed else raised(partial(shutil.copytree, data, copy), OSError)
+    if problem is None:
+        os.sync()  # a power cut must not leave only the newer version's data
+        return
+    shutil.rmtree(copy, ignore_errors=True)
+    with suppress(supervisor.Unreachable):  # the cluster was down
+        supervisor.run(layout, ("etcd", "kube-apiserver"))
+    raise RuntimeError(
+        f"{data} can't be backed up before an upgrade: {problem}. Nothing was changed: free up "
+        "space, or correct the error, then run `make up` again"
+    )
+
+
 def remove(directory: Path) -> None:
     """Remove the cluster in a directory, if any, or raise an error that names what is left."""
-    exists = directory.exists()
-    with files.locked(directory / "lock", limit=_LOCK_LIMIT) if exists else nullcontext():
+    files.private_directory(directory)  # for the lock, if only its processes are left
+    with files.locked(directory / "lock", limit=_LOCK_LIMIT):
         halt(Layout(directory))
-        if exists:
-            shutil.rmtree(directory)
+        shutil.rmtree(directory)
 
 
 def halt(layout: Layout) -> None:

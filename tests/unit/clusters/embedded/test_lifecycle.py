@@ -1,6 +1,7 @@
 """The data of an older Kubernetes is copied before a newer one gets it, or is refused unchanged."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -58,6 +59,24 @@ def test_data_without_a_record_is_copied_once_and_a_failed_takeover_says_how_to_
         pass
     assert layout.written_by.read_text() == "v1.37.2"
     assert older_versions(layout) == []
+
+
+@pytest.mark.parametrize("free", [2**30, 2**31])
+def test_without_room_for_the_copy_the_older_version_goes_on(
+    free: int, layout: Layout, stopped: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def copytree(_data: Path, copy: Path) -> None:
+        copy.mkdir()
+        raise OSError(28, "No space left on device")  # what was free is used by something else
+
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=free))
+    monkeypatch.setattr("shutil.copytree", copytree)
+    monkeypatch.setattr(supervisor, "run", lambda _layout, names: stopped.remove(names[::-1]))
+    why = "1.0 GiB are free, but 1.0 GiB are needed" if free == 2**30 else "No space left on device"
+    with pytest.raises(RuntimeError, match=f"{why}. Nothing was changed"), taken_over(layout):
+        pytest.fail("it was brought up")
+    assert [each.name for each in layout.directory.iterdir()] == ["etcd"]
+    assert stopped == []
 
 
 def test_another_patch_and_a_new_cluster_need_no_copy(

@@ -44,11 +44,11 @@ def snapshotter(layout: Layout) -> str:
 
 
 def filesystem(path: Path, mountinfo: bytes | None = None) -> str:
-    """Return the type of the file system that contains a path (proc_pid_mountinfo(5))."""
+    """Return the type of the file system that contains a path, such as `fuse` for `fuse.sshfs`."""
     over = [each for each in isolation.mounts(mountinfo) if path.is_relative_to(each.point)]
     # The last mount at a point hides the ones before it. In a chroot there may be none.
     holding = max(reversed(over), key=lambda each: len(each.point.parts), default=None)
-    return "" if holding is None else holding.kind
+    return "" if holding is None else holding.kind.partition(".")[0]
 
 
 def require(layout: Layout) -> None:

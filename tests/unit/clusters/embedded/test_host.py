@@ -76,11 +76,13 @@ def test_the_file_system_of_a_path_is_that_of_the_nearest_mount() -> None:
 26 25 8:1 / /state rw,relatime - ext4 /dev/sda rw
 27 25 8:1 / /state/deep rw,relatime - xfs /dev/sdb rw
 28 26 8:1 / /state rw,relatime - btrfs /dev/sdc rw
+29 25 0:40 / /far rw,nosuid - fuse.sshfs me@far:/ rw,user_id=0
 """
     assert filesystem(Path("/var/lib"), mountinfo) == "overlay"
     assert filesystem(Path("/state/dev"), mountinfo) == "btrfs"
     assert filesystem(Path("/state/deep/dev"), mountinfo) == "xfs"
     assert filesystem(Path("/statement"), mountinfo) == "overlay"
+    assert filesystem(Path("/far/dev"), mountinfo) == "fuse", "which overlayfs can't write to"
 
 
 def _interface(name: str, address: str, prefix: int) -> dict[str, object]:

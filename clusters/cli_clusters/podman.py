@@ -103,13 +103,13 @@ def restore() -> None:
         if podman("ps", "--all", "--quiet").strip():
             return
         podman("system", "reset", "--force")
-        shutil.rmtree(storage())
         if _note().exists():  # otherwise already restored; only queries have run since then
             _restore_machine(json.loads(_note().read_text()))
+        shutil.rmtree(storage())  # last: without it, the next call would do nothing
 
 
 def _restore_machine(before: dict[str, Any]) -> None:
-    if users := [each for each in before["users"] if Path(each).exists()]:
+    if users := [each for each in {*before["users"]} - {str(storage())} if Path(each).exists()]:
         files.write(_note(), json.dumps({**before, "users": users}), mode=0o600)
         return
     # Engines that the user has installed since need forwarding, and podman these rules.

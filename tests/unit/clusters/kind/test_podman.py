@@ -68,6 +68,10 @@ def test_what_it_changed_goes_back_with_its_last_container_unless_another_engine
     podman.directory()
     podman.prepare()
     assert (machine.directory / "instances").read_text() == "1024"
+    (machine.directory / "instances").write_text("")
+    with pytest.raises(ValueError, match="invalid literal"):
+        podman.restore()  # as if it were killed after its first steps: the next one does the rest
+    (machine.directory / "instances").write_text("1024\n")
     machine.rules = RULES
     for name in ("forwarding", "IPv6"):
         (machine.directory / name).write_text("1\n")

@@ -184,7 +184,7 @@ def name_cluster(scratch: Scratch, stack: str) -> None:
         document = yaml.load(file.read_text(), AsPulumi)  # noqa: S506 - a SafeLoader
         cluster = document["config"]["slipway:cluster"]
         if cluster["kind"] in {"kind", "minikube"} and not cluster.keys() & {"name", "adopt"}:
-            cluster["name"] = scratch.directory.name.replace("_", "0")
+            cluster["name"] = scratch.name
             file.write_text(yaml.safe_dump(document))
 
 

@@ -44,6 +44,7 @@ class Scratch:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self.name = directory.name.replace("_", "0")  # a name for its cluster, unlike any other
         self.checkout, self.state_home = directory / "checkout", directory / "state"
         # From the last command.
         self.output, self.errors = directory / "output", directory / "errors"

@@ -67,16 +67,9 @@ class RealCluster:
         """Write the stack's settings: the nodes for jobs, and what mnist-gloo has."""
         settings = self.scratch.checkout / f"Pulumi.{self.kind}.yaml"
         kept = yaml.safe_load(settings.read_text()) if settings.exists() else {}
-        config = {
-            "slipway:cluster": {"kind": self.kind, "name": self.name, _NODES[self.kind][1]: nodes},
-            "slipway:jobs": {"mnist-gloo": job},
-        }
+        cluster = {"kind": self.kind, "name": self.scratch.name, _NODES[self.kind][1]: nodes}
+        config = {"slipway:cluster": cluster, "slipway:jobs": {"mnist-gloo": job}}
         settings.write_text(yaml.safe_dump({**kept, "config": config}))
-
-    @property
-    def name(self) -> str:
-        """The cluster's name, as no other on this machine."""
-        return self.scratch.directory.name.replace("_", "0")
 
     def inside(self, command: str) -> str:
         """Return the command that runs `command` in the network with no way out."""

@@ -65,7 +65,7 @@ def test_ranks_on_two_nodes_train_together_nothing_changes_and_smoke_passes(
 
 
 def test_a_node_that_was_stopped_is_started_again(two_nodes: RealCluster) -> None:
-    node = f"{two_nodes.name}-worker"
+    node = f"{two_nodes.scratch.name}-worker"
     assert_a_stopped_node_is_started(two_nodes, node, f"{node} is (stopped|exited)", 3)
 
 

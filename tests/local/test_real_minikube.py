@@ -36,7 +36,7 @@ def test_ranks_on_two_nodes_train_together_again_nothing_changes_and_smoke_passe
     result = two_nodes.result()
     assert (result["state"], result["world_size"], result["backend"]) == ("Succeeded", 2, "gloo")
     nodes = {pod["spec"]["nodeName"] for pod in two_nodes.pods().values()}
-    assert nodes == {two_nodes.name, f"{two_nodes.name}-m02"}
+    assert nodes == {two_nodes.scratch.name, f"{two_nodes.scratch.name}-m02"}
     # Of the nodes, in place of minikube's addon.
     form = "jsonpath={.items[*].metadata.name}:{.items[*].provisioner}"
     classes = two_nodes.kubectl(f"get storageclasses --output {form}")
@@ -45,7 +45,7 @@ def test_ranks_on_two_nodes_train_together_again_nothing_changes_and_smoke_passe
 
 
 def test_a_node_that_was_stopped_is_started_again(two_nodes: RealCluster) -> None:
-    node = f"{two_nodes.name}-m02"
+    node = f"{two_nodes.scratch.name}-m02"
     assert_a_stopped_node_is_started(two_nodes, node, f"{node}: Host is Stopped", 2)
 
 

@@ -187,9 +187,8 @@ def _of_nodes(kubeconfig: str, expected: int) -> list[Problem]:
         nodes = _get(kubeconfig, "/api/v1/nodes")["items"]
     except (*kube.UNREACHABLE, config.ConfigException) as error:
         return [Problem("api", kube.reason(error))]
-    problems = [] if nodes else [Problem("nodes", "the API server lists none")]
-    if nodes and len(nodes) < expected:
-        problems.append(Problem("nodes", f"only {len(nodes)} of {expected} exist"))
+    few = f"only {len(nodes)} of {expected} exist"
+    problems = [Problem("nodes", few)] if len(nodes) < expected else []
     whys = ((node["metadata"]["name"], unready(node)) for node in nodes)
     problems += [Problem("nodes", f"{name}: {why}") for name, why in whys if why is not None]
     return problems

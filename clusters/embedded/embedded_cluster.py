@@ -1,5 +1,6 @@
 """The resource `slipway:clusters:Embedded`, an embedded cluster."""
 
+import time
 from pathlib import Path
 
 from clusters import owner
@@ -24,7 +25,9 @@ class EmbeddedHandler(Handler):
         layout = _layout(state)
         if layout.internet and "internet" not in inputs:  # `compare` ignores removed inputs
             return [Change("internet", "delete")]
-        problems = health.lasting_problems(layout)
+        if problems := health.problems(layout):
+            time.sleep(2)  # a busy machine may fail a single check
+            problems = health.problems(layout)
         parts = ["kubernetes"] if lifecycle.older_versions(layout) else []
         parts += [each.key for each in problems]
         # Renewed certificates mean a new kubeconfig.

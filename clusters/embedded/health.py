@@ -1,6 +1,5 @@
 """Check all parts of the embedded cluster, without changing anything."""
 
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -15,7 +14,6 @@ from core.process import CommandFailed, run
 from core.rollout import is_of_current_template
 from core.toolchain import ToolMissing
 
-_SECOND_LOOK_SECONDS = 2
 _SCHEMA = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 _OUTDATED = "its Deployment has not created a pod from its current template yet"
 _DNS_NAME = f"kubernetes.default.svc.{DNS_DOMAIN}"
@@ -27,14 +25,6 @@ def problems(layout: Layout) -> list[Problem]:
         return list(_problems(layout))
     except ToolMissing as error:
         return [Problem("tools", str(error))]
-
-
-def lasting_problems(layout: Layout) -> list[Problem]:
-    """Return the problems, confirmed by a second check: a busy machine may fail a single check."""
-    if not problems(layout):
-        return []
-    time.sleep(_SECOND_LOOK_SECONDS)
-    return problems(layout)
 
 
 def connect(layout: Layout) -> client.ApiClient:

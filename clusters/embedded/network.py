@@ -101,9 +101,8 @@ def problem(layout: Layout) -> str | None:
     for side, address in ((host_side, layout.host_address), (node_side, layout.node_address)):
         if address not in [interface.ip for _, interface in _addresses(side)]:
             return f"address {address} is not assigned"
-    command = (*enter(layout), host.path("nft"), "list", "table", "inet", "slipway")
     try:
-        rules = run(*command)
+        rules = run(*enter(layout), host.path("nft"), "list", "table", "inet", "slipway")
     except CommandFailed:
         return "the firewall rules do not exist"
     version = firewall(layout).partition("comment ")[2].partition("\n")[0]

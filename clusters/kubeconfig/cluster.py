@@ -83,10 +83,8 @@ def _presumed(settings: KubeconfigSettings) -> tuple[Choice, Found, ExistingOper
     """Return placeholders for a cluster that the previewed program creates, and its operator."""
     pulumi.log.info("the cluster does not exist yet: this preview assumes a new one")
     images = settings.images or Images()
-    installs = settings.registry is not None or None not in {
-        images.training_operator,
-        images.tcp_wait,
-    }
+    prebuilt = {images.training_operator, images.tcp_wait}
+    installs = settings.registry is not None or None not in prebuilt
     is_new = settings.operator == "install" or (settings.operator == "auto" and installs)
     choice = Choice(settings.context or "", UNKNOWN, "", kubeconfig=UNKNOWN)
     return choice, Found(default_class=True, nodes=1), None if is_new else ExistingOperator()

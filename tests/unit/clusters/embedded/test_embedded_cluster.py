@@ -48,7 +48,7 @@ def diff(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> Diff:
     """Return what compares a cluster with inputs; its looks find no problem or, in turn, these."""
     known = {"name": "dev", "directory": str(layout.directory)}
     made = {**known, "kubeconfig": pki.kubeconfig(layout, "admin")}
-    monkeypatch.setattr("clusters.embedded.health._SECOND_LOOK_SECONDS", 0)
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
 
     def compared(
         *looks: list[Problem], before: Any = None, renewed: bool = False, **changed: Any

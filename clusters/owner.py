@@ -48,7 +48,7 @@ def new_token(directory: Path) -> str:
 
 
 def token_of(directory: Path) -> str | None:
-    """Return the token from the last creation, or None if there was none."""
+    """Return the token from the last creation, or None for a cluster that predates tokens."""
     return _read(directory / _TOKEN, re.compile("[0-9a-f]{32}"))
 
 

@@ -6,9 +6,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from kubernetes import config
+
 from clusters import owner
 from clusters.cli_clusters.tool import Tool, identity, others_objects
 from clusters.cluster import Remains
+from core import kube
 from core.context import Context, show_in_summary
 from core.handler import UNKNOWN, Change, Handler, Properties, differences
 from core.toolchain import ToolMissing
@@ -90,7 +93,7 @@ class ToolHandler(Handler):
             context.info(f"{tool.name} no longer exists: recreating it with all its contents")
             return self.create(inputs, context)[1]
         adopted = bool(state.get("adopted"))
-        if not (adopted or tool.is_ours()):
+        if not adopted and tool.is_ours() is False:
             return _adopt(tool, context)
         for problem in tool.problems(adopted=adopted):
             context.info(f"repairing {problem}")
@@ -105,7 +108,7 @@ class ToolHandler(Handler):
         tool = self.tool(state)
         owner.require(tool.directory, state.get("owner"))
         _require(tool)
-        if tool.exists() and not tool.is_ours():
+        if tool.exists() and not _is_made_by(state, tool):
             context.info(f"{tool.name} is not the cluster that this stack created, so it is kept")
         else:
             context.status(f"removing {tool.name}")
@@ -131,7 +134,7 @@ class ToolHandler(Handler):
         tool, left = cls.tool(vars(settings)), []
         if tool.directory.exists():
             # Without the tool, or its engine, it is unknown whether the cluster exists.
-            is_gone = not tool.needs() and not (tool.exists() and tool.is_ours())
+            is_gone = not tool.needs() and not (tool.exists() and tool.is_ours() is not False)
             forget = f"rm -r {tool.directory}"
             command = forget if is_gone else f"{tool.removal} {tool.name} && {forget}"
             left.append(f"{tool.program}'s cluster {tool.name}: {command}")
@@ -204,6 +207,21 @@ def _adopt(tool: Tool, context: Context) -> Properties:
             "slipway:cluster.kind to kubeconfig, which keeps it (docs/existing-cluster.md)"
         )
     return outputs
+
+
+def _is_made_by(state: Properties, tool: Tool) -> bool:
+    """Return whether the existing cluster is the one in the state, or raise `RuntimeError`."""
+    # A cluster that predates tokens has only its identity.
+    if (ours := tool.is_ours()) is not None:
+        return ours
+    try:
+        return identity(tool.kubeconfig()) == state.get("clusterId")
+    except (*kube.UNREACHABLE, config.ConfigException, ValueError) as error:
+        raise RuntimeError(
+            f"can't tell whether {tool.program}'s cluster {tool.name} was created by this stack, "
+            f"because it is not responding ({kube.reason(error)}). Start it and try again; or, if "
+            f"this stack did create it, remove it with: {tool.removal} {tool.name}"
+        ) from error
 
 
 def _ready(tool: Tool, context: Context, *, adopted: bool) -> Properties:

@@ -78,10 +78,10 @@ class Tool(ABC):
     def carries(self, token: str) -> bool:
         """Return whether the existing cluster, even if incomplete, was created with `token`."""
 
-    def is_ours(self) -> bool:
-        """Return whether a token is recorded and the cluster has it."""
+    def is_ours(self) -> bool | None:
+        """Return whether the cluster has the recorded token, or None if none is recorded."""
         token = owner.token_of(self.directory)
-        return token is not None and self.carries(token)
+        return None if token is None else self.carries(token)
 
     @abstractmethod
     def start(self, context: Context) -> None:

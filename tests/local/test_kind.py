@@ -212,6 +212,20 @@ def test_a_cluster_of_the_users_under_the_name_of_an_interrupted_creation_is_nev
     assert not directory.exists()
 
 
+def test_a_cluster_from_before_there_were_tokens_goes_by_its_identity(here: Machine) -> None:
+    state, directory = made(here, inputs()), KindTool({"name": "team"}).directory
+    (directory / "token").unlink()
+    here.api.says("GET", "/api/v1/namespaces/kube-system", {"message": "shut down"}, status=500)
+    with pytest.raises(RuntimeError, match=r"can't tell whether.*shut down.*kind delete cluster"):
+        KindHandler().delete(state, Row())
+    here.identity("the user's own")
+    KindHandler().delete(state, Row())
+    assert list(containers(here)) == ["team-control-plane"]
+    here.identity("the first")
+    KindHandler().delete(state, Row())
+    assert containers(here) == {}
+
+
 def test_what_an_interrupted_creation_left_is_removed(here: Machine) -> None:
     """The token is in a node from its container on, running or not."""
     given = inputs()

@@ -7,6 +7,7 @@ import errno
 import fcntl
 import os
 import shlex
+import shutil
 import sys
 import tempfile
 import threading
@@ -67,6 +68,17 @@ def write(path: Path, text: str, *, mode: int) -> None:
         if isinstance(error, OSError) and error.errno:  # a full disk's error names no file
             error.filename = str(path)
         raise
+
+
+def remove(directory: Path, aside: Path) -> None:
+    """Rename a directory to `aside`, then remove it, so that if it exists, it is complete.
+
+    Also removes what a killed process left in `aside`, which must be on the same file system.
+    """
+    shutil.rmtree(aside, ignore_errors=True)
+    with suppress(OSError):
+        directory.rename(aside)
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from pathlib import Path
 from platform import machine
 from textwrap import dedent
 
+from core import files
 from core.manifests import read
 from core.paths import cache_dir
 from images.build.engines import answer
@@ -50,10 +51,11 @@ def install(lock: Path, target: Path, runner: Runner, python: str) -> None:
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(parents=True)
         runner.run("fetching Python packages", _command(lock, unfinished, python), LIMIT)
+        os.sync()  # after a power loss, its files would otherwise be empty
         unfinished.rename(kept)
         for other in kept.parent.iterdir():
             if other != kept:
-                shutil.rmtree(other)
+                files.remove(other, unfinished)
     # As hard links, since the CUDA packages are several GB.
     shutil.copytree(kept, target, copy_function=os.link)
 

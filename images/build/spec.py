@@ -178,6 +178,7 @@ class BuildSpec(Spec):
         except BuildFailed as failure:
             raise self.explained(failure, runner.log) from None
         runner.run(f"writing {self.repository}", engine.save(self.reference, finished))
+        os.sync()  # after a power loss, the cached archive would otherwise be incomplete
         finished.replace(self.archive)
         self._forget_others(engine)
         took, size = time.monotonic() - began, self.archive.stat().st_size / 1e6

@@ -6,7 +6,6 @@ Images without such a directory are kept. A use is recorded before the resource 
 """
 
 import hashlib
-import shutil
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,7 +45,7 @@ def remove_unused(but: str) -> list[str]:
         for each in unused:
             archive = uses.parent / f"{each.name}.tar"
             archive.unlink(missing_ok=True)
-            shutil.rmtree(archive.with_suffix(".unpacked"), ignore_errors=True)
+            files.remove(archive.with_suffix(".unpacked"), uses.parent / "removed")
             each.rmdir()
     return [each.name for each in unused]
 

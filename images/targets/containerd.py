@@ -14,6 +14,7 @@ change its lower layers.
 import hashlib
 import io
 import json
+import os
 import shutil
 import socket
 import tarfile
@@ -66,7 +67,8 @@ class Node(Target):
 
     def link(self, kept: Path) -> bool:
         """Import the unpacked image from the directory `kept`; return whether that worked."""
-        with suppress(CommandFailed):
+        # The errors are those of a damaged file.
+        with suppress(CommandFailed, OSError, ValueError, tarfile.TarError):
             if kept.exists():
                 self._link(kept)
                 return True
@@ -75,6 +77,7 @@ class Node(Target):
     def unpack(self, archive: Path, reference: str, kept: Path) -> None:
         """Import an archive, and keep the unpacked image in `kept` for later calls of `link`."""
         self._import(archive)
+        os.sync()  # after a power loss, containerd would list an image whose files are empty
         # Links can't cross file systems; in that case, an image is unpacked each time.
         with (
             suppress(CommandFailed, TimeoutError),
@@ -129,11 +132,12 @@ class Node(Target):
                 for number, source in enumerate(reversed(directories)):
                     _link_files(source, unfinished / str(number))
             _write_rest(unfinished / _REST, name, manifest.encode(), config.encode())
+            os.sync()
             unfinished.rename(kept)
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
         for other in others(kept):
-            shutil.rmtree(other, ignore_errors=True)
+            files.remove(other, unfinished)
 
     @contextmanager
     def _mounted(self, how: str, parent: str) -> Iterator[tuple[str, list[Path]]]:

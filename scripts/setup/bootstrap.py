@@ -4,6 +4,7 @@ Older Python versions must be able to parse this file, so that they can report w
 """
 
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
@@ -99,6 +100,7 @@ def _ensure(place: Path, title: str, estimate: str, fill: "Callable[[Path], None
             # A killed run may have left it incomplete.
             shutil.rmtree(place, ignore_errors=True)
             fill(place)
+            os.sync()  # after a power loss, its files would otherwise be empty
             (place / ".complete").touch()
             print(f"  done in {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
     return place

@@ -67,8 +67,8 @@ class Node(Target):
 
     def link(self, kept: Path) -> bool:
         """Import the unpacked image from the directory `kept`; return whether that worked."""
-        # The errors are those of a damaged file.
-        with suppress(CommandFailed, OSError, ValueError, tarfile.TarError):
+        damaged = (OSError, ValueError, LookupError, tarfile.TarError)
+        with suppress(CommandFailed, *damaged):
             if kept.exists():
                 self._link(kept)
                 return True

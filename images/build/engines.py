@@ -90,7 +90,7 @@ class Engine:
 
     def names(self) -> Command:
         """Print the references of all images, one per line."""
-        name = "{{.Repository}}" if self._is_docker else "{{.Name}}"
+        name = "{{.Name}}" if self.name == "buildah" else "{{.Repository}}"
         return (*self.call, "images", "--format", f"{name}:{{{{.Tag}}}}")
 
     def remove(self, reference: str) -> Command:

@@ -22,12 +22,14 @@ def place(image: str) -> Path:
     return cache_dir() / "images" / "uses" / image
 
 
-def note(images: Iterable[str], urn: str) -> None:
-    """Record that a resource uses these images."""
+def note(images: Iterable[str], urn: str) -> list[str]:
+    """Record that a resource uses these images, and return those that it used before."""
     with _held() as uses:
+        before = [use.parent.name for use in uses.glob(f"*/{_digest(urn)}")]
         for image in images:
             (uses / image).mkdir(exist_ok=True)
             (uses / image / _digest(urn)).write_text(urn)
+    return before
 
 
 def drop(urn: str, but: Collection[str] = ()) -> None:

@@ -71,14 +71,10 @@ def write(path: Path, text: str, *, mode: int) -> None:
 
 
 def remove(directory: Path, aside: Path) -> None:
-    """Rename a directory to `aside`, then remove it, so that if it exists, it is complete.
-
-    Also removes what a killed process left in `aside`, which must be on the same file system.
-    """
-    shutil.rmtree(aside, ignore_errors=True)
+    """Remove a directory that is complete whenever it exists, by renaming it to `aside` first."""
+    shutil.rmtree(aside, ignore_errors=True)  # what a killed process has left
     with suppress(OSError):
-        directory.rename(aside)
-    shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(directory.rename(aside))
 
 
 @contextmanager

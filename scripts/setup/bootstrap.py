@@ -22,8 +22,8 @@ REPORT = "report"  # extra with the packages that `make report` draws with
 _ESTIMATES = {AZURE: "5 s, 155 MB", REPORT: "5 s, 45 MB"}
 INSTALL_LIMIT = 1200  # seconds; enough for a cold install over a slow connection
 _LOCK_LIMIT = 2400  # seconds; more than a complete cold setup
-# No package may run its own code during installation.
-_LOCKED = ("--require-hashes", "--only-binary=:all:", "--requirement")
+# No package may run its own code during installation. `user` in pip's settings is no option here.
+_LOCKED = ("--require-hashes", "--only-binary=:all:", "--no-user", "--requirement")
 
 
 def problem() -> "str | None":

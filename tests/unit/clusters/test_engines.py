@@ -27,9 +27,8 @@ def working(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     down = "it does not work"
     monkeypatch.setattr(Engine, "problem", lambda self: None if self.program in found else down)
     known = {"docker", "podman", "nerdctl"}
-    builders = ("docker", "podman")
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    monkeypatch.setattr(engines, "_working", lambda: next(filter(builders.count, found), None))
+    monkeypatch.setattr(engines, "_working", lambda: "docker" if "docker" in found else None)
     monkeypatch.setattr("shutil.which", lambda name, **_: name if name in known else None)
     monkeypatch.setattr(podman, "is_provided", lambda: True)
     monkeypatch.setattr(podman, "directory", lambda: Path("/ours"))
@@ -101,13 +100,12 @@ def test_set_up_provides_what_this_machine_lacks(
     working.append("docker")
     for other in ({"adopt": True}, {"image": "mine:1"}):
         assert tool.more_tools({**_TEAM, **other}) == ()
-    notes = tool.images("team").tool.directory
-    notes.mkdir(parents=True)
-    assert tool.more_tools(_TEAM) == (), "it exists"
-    notes.rmdir()
     with monkeypatch.context() as users:
         users.setattr("os.geteuid", lambda: 1000)
         assert tool.more_tools(_TEAM) == (), "a base can only be made by root"
+    (notes := tool.images("team").tool.directory).mkdir(parents=True)
+    assert tool.more_tools(_TEAM) == (), "it exists"
+    notes.rmdir()
     monkeypatch.setattr(kind_node, "raised", lambda *_: None)  # its registry answers
     assert tool.more_tools(_TEAM) == ()
     # Otherwise a second set-up would forget what the cluster's nodes are made from.

@@ -98,7 +98,7 @@ def test_only_for_its_own_folders_a_message_advises_to_have_them_elsewhere() -> 
     assert files.unwritable(PermissionError(errno.EPERM, "of a process, not a file")) is None
 
 
-def test_a_killed_removal_leaves_nothing_that_looks_whole_or_stays(
+def test_a_killed_removal_leaves_nothing_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for kill, left in ((lambda *_, **__: None, ["aside"]), (shutil.rmtree, [])):

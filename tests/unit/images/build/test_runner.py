@@ -49,10 +49,8 @@ def test_a_proxys_login_is_not_in_the_log(tmp_path: Path) -> None:
         assert each not in f"{failed.value}{log.read_text()}"
 
 
-def test_root_that_may_create_no_namespaces_builds_without_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As in an unprivileged container."""
+def test_root_in_a_container_may_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it may create no namespaces."""
     monkeypatch.setenv("PATH", str(shell_program(tmp_path / "unshare", "exit 1").parent), ":")
     runner._isolated.cache_clear()
     Runner(tmp_path / "log", Listener()).run("building", ["true"])

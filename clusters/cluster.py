@@ -26,6 +26,7 @@ REGISTRY_LOGIN = "slipway-registry"
 """The Secret that contains `Cluster.pull_secret`, in each namespace whose pods need it."""
 ONE_AT_A_TIME = "a volume of the default StorageClass can be used on only one of them at a time"
 """See https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes"""
+_BUILDERS = Lazy("images.build.engines.needed")
 
 
 @dataclass(frozen=True)
@@ -172,7 +173,8 @@ class Kind:
         handlers: Handlers for this kind's other resources, keyed by their types.
         tools: Names in `scripts.setup` of tools that setup must provide in addition to those that
             every stack needs.
-        more_tools: Returns further tools that are needed on this machine.
+        more_tools: Returns the tools that are also needed on this machine, from the settings as in
+            the stack's file; by default those that build images.
         tool_of_setting: Tools that are needed only if a setting is true, keyed by the setting.
         extra: The pyproject.toml extra needed to declare a cluster, or None.
         runs_on_host: True if its programs run directly on this machine, which needs Linux and root.
@@ -189,7 +191,7 @@ class Kind:
     image_targets: Mapping[str, Lazy] = field(default_factory=dict)
     handlers: Mapping[str, Lazy] = field(default_factory=dict)
     tools: tuple[str, ...] = ()
-    more_tools: Callable[[], Sequence[str]] = tuple
+    more_tools: Callable[[Mapping[str, Any]], Sequence[str]] = _BUILDERS
     tool_of_setting: Mapping[str, str] = field(default_factory=dict)
     extra: str | None = None
     runs_on_host: bool = False

@@ -7,6 +7,7 @@ import errno
 import fcntl
 import os
 import shlex
+import shutil
 import sys
 import tempfile
 import threading
@@ -67,6 +68,13 @@ def write(path: Path, text: str, *, mode: int) -> None:
         if isinstance(error, OSError) and error.errno:  # a full disk's error names no file
             error.filename = str(path)
         raise
+
+
+def remove(directory: Path, aside: Path) -> None:
+    """Remove a directory that is complete whenever it exists, by renaming it to `aside` first."""
+    shutil.rmtree(aside, ignore_errors=True)  # what a killed process has left
+    with suppress(OSError):
+        shutil.rmtree(directory.rename(aside))
 
 
 @contextmanager

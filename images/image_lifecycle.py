@@ -90,9 +90,13 @@ class ImageResource(Handler):
             )
         spec.settle(context)
         archives = spec.archives
-        uses.note(archives, context.urn)  # before they are read, so that no build removes them
+        before = uses.note(archives, context.urn)  # so that no build removes them
         if (outputs := self.outputs_on(target, spec.reference)) is None:
-            archive = spec.build(context)
+            try:
+                archive = spec.build(context)
+            except BaseException:  # otherwise, what the build starts from would be kept for ever
+                uses.drop(context.urn, but=before)
+                raise
             context.status(f"importing {spec.reference}")
             self.bring_in(archive, spec.reference, target, context)
             if (outputs := self.outputs_on(target, spec.reference)) is None:

@@ -42,8 +42,8 @@ _TEMPLATES = Path(__file__).with_name("podman-files")
 
 
 def is_provided() -> bool:
-    """Return whether `make setup` has unpacked Slipway's own podman."""
-    return raised(partial(toolchain.path, TOOL), toolchain.ToolMissing) is None
+    """Return whether `make setup` has provided Slipway's own podman, and the tools it needs."""
+    return raised(lambda: [*map(toolchain.path, TOOLS)], toolchain.ToolMissing) is None
 
 
 def directory() -> Path:

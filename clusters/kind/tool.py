@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import yaml
 
@@ -15,6 +15,7 @@ from core.context import Context
 from core.problem import Problem, raised
 from core.process import CommandFailed
 from core.toolchain import ToolMissing
+from images.build import engines
 from images.build.kind_node import KindNode
 
 _NO_ENGINE = f"there is no container engine ({', '.join(PROGRAMS)}) on PATH. {INSTALL}"
@@ -150,10 +151,11 @@ def images(cluster: str) -> NodeImages:
     return NodeImages(KindTool({"name": cluster}))
 
 
-def more_tools() -> tuple[str, ...]:
-    """Return the tools that setup must provide besides kind, to run and to build the nodes."""
+def more_tools(cluster: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the tools that setup must provide besides kind, for the nodes and for images."""
     has_engine = any(each.problem() is None for each in on_path())
     if not has_engine and is_chosen():  # the user has to start it first
         return ()
     tools = () if has_engine and not podman.storage().exists() else podman.TOOLS
-    return (*tools, *KindNode.needed())
+    nodes = KindNode.needed(cluster, KindTool(cluster).directory)
+    return (*tools, *engines.needed(cluster), *nodes)

@@ -19,6 +19,7 @@ from core import toolchain
 from core.context import Context
 from core.problem import Problem
 from core.process import CommandFailed
+from images.build import engines
 from images.build.kind_node import MinikubeNode
 
 CONTAINER_DRIVERS = ("docker", "podman")
@@ -210,8 +211,9 @@ def _start_flags(inputs: Mapping[str, Any]) -> list[str]:
     return [*flags, "--keep-context", "--embed-certs", "--wait=all", "--interactive=false"]
 
 
-def more_tools() -> tuple[str, ...]:
-    """Return the tools that setup must provide besides minikube, to run and to build the nodes."""
+def more_tools(cluster: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the tools that setup must provide besides minikube, for the nodes and for images."""
     works = any(Engine(each).problem() is None for each in CONTAINER_DRIVERS)
     needed = podman.storage().exists() or not (works or shutil.which("virsh"))  # virsh: kvm2
-    return (*(podman.TOOLS * needed), *MinikubeNode.needed())
+    nodes = MinikubeNode.needed(cluster, MinikubeTool(cluster).directory)
+    return (*(podman.TOOLS * needed), *engines.needed(cluster), *nodes)

@@ -11,9 +11,9 @@ import tempfile
 from functools import cache, partial
 from pathlib import Path
 
-from core import toolchain
 from core.problem import raised
 from core.process import CommandFailed, run
+from core.toolchain import ToolMissing
 from images.build.engines import Engine, Plan, answer
 from images.build.releases import SNAPSHOTS
 from images.build.runner import BuildFailed, Runner
@@ -46,9 +46,12 @@ def base_image(engine: Engine, runner: Runner, work: Path, suite: str) -> str:
     runner.reporter.info(
         f"base image {published} can't be pulled; building it from Debian packages: {origin}"
     )
+    if (program := shutil.which("mmdebstrap")) is None:
+        why = f"{published} can't be pulled (see {runner.log})"
+        raise ToolMissing(f"{why}. Make its registry reachable, or install mmdebstrap")
     context.mkdir()
     (context / "Dockerfile").write_text('FROM scratch\nADD base.tar /\nCMD ["bash"]\n')
-    command = bootstrap(toolchain.path("mmdebstrap"), context / "base.tar", mirrors, suite)
+    command = bootstrap(Path(program), context / "base.tar", mirrors, suite)
     runner.run("building the base image", command)
     runner.run("importing the base image", engine.build(Plan(context, context / "Dockerfile"), own))
     shutil.rmtree(context)

@@ -4,6 +4,7 @@ import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from core import toolchain
 from core.process import CommandFailed, run
@@ -46,13 +47,13 @@ class Engine:
 
     def digest(self, reference: str) -> Command:
         """Print an ID or digest of the image's content, or nothing if there is no such image."""
-        if self._is_docker:
+        if self.name == "docker":
             return (*self.call, "image", "inspect", "--format", "{{.Id}}", reference)
         return (*self.call, "images", "--no-trunc", "--quiet", reference)
 
     def load(self, archive: Path) -> Command:
         """Import an archive under the reference that it was written with."""
-        if self._is_docker:
+        if self.name == "docker":
             return (*self.call, "load", "--input", str(archive))
         with tarfile.open(archive) as tar:
             # Newer versions of docker write archives that are in both formats.
@@ -62,7 +63,7 @@ class Engine:
     def build(self, plan: Plan, reference: str) -> Command:
         arguments = (word for argument in plan.arguments for word in ("--build-arg", argument))
         options = ["--file", str(plan.dockerfile), "--tag", reference, *arguments]
-        if not self._is_docker:
+        if self.name != "docker":
             options += (f"--volume={file}:{place}:ro" for place, file in plan.mounts.items())
             options += (f"--layers={str(self.keeps_steps).lower()}",)
             # Uses no container runtime, so that builds also run inside containers.
@@ -71,7 +72,7 @@ class Engine:
 
     def save(self, reference: str, archive: Path) -> Command:
         """Write the image to a file that `ctr images import` can read."""
-        if self._is_docker:
+        if self.name == "docker":
             return (*self.call, "save", "--output", str(archive), reference)
         return (*self.call, *_SEND, reference, f"oci-archive:{archive}:{reference}")
 
@@ -81,7 +82,7 @@ class Engine:
         The registry's credentials are in `config`, a docker config.json, because every user on this
         machine can read command lines. A `plain` registry uses HTTP without TLS.
         """
-        if self._is_docker:
+        if self.name == "docker":
             # By default, docker's daemon allows HTTP only for loopback.
             push = ("--config", str(config.parent), "push", "--quiet", name)
             return ((*self.call, "tag", reference, name), (*self.call, *push), self.remove(name))
@@ -90,7 +91,7 @@ class Engine:
 
     def names(self) -> Command:
         """Print the references of all images, one per line."""
-        name = "{{.Repository}}" if self._is_docker else "{{.Name}}"
+        name = "{{.Name}}" if self.name == "buildah" else "{{.Repository}}"
         return (*self.call, "images", "--format", f"{name}:{{{{.Tag}}}}")
 
     def remove(self, reference: str) -> Command:
@@ -99,27 +100,39 @@ class Engine:
 
     def prune(self) -> Sequence[Command]:
         """Remove unused data, such as steps from builds that failed or were killed."""
-        if self._is_docker:
+        if self.name == "docker":
             return ()  # The daemon also holds other users' images.
         prune = ("rmi", "--prune") if self.name == "buildah" else ("image", "prune", "--force")
         # Every container in this storage is a build step.
         return ((*self.call, "rm", "--all"), (*self.call, *prune))
 
-    @property
-    def _is_docker(self) -> bool:
-        return self.name == "docker"
+
+TOOLS = ("buildah", "mmdebstrap")
+"""The tools that build images without docker and podman."""
 
 
-DOCKER = Engine("docker", ("docker",))
+def needed(cluster: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the tools that setup must provide to build images, given the cluster's settings."""
+    return () if cluster.get("images") or _working() else TOOLS
 
 
 def choose(storage: Path, scratch: Path) -> Engine:
     """Return the first engine that works: docker, podman or buildah; may raise `ToolMissing`."""
-    if answer("docker", "version", "--format", "{{.Server.Version}}") is not None:
-        return DOCKER
-    if answer("podman", "info") is not None:
-        return with_storage("podman", "podman", storage, scratch)
-    return with_storage("buildah", str(toolchain.path("buildah")), storage, scratch)
+    if (program := _working()) == "docker":
+        return Engine(program, (program,))
+    if program is not None:
+        return with_storage(program, program, storage, scratch)
+    try:
+        return with_storage("buildah", str(toolchain.path("buildah")), storage, scratch)
+    except toolchain.ToolMissing as error:
+        remedy = "To build images, start docker or podman, or install buildah"
+        raise toolchain.ToolMissing(f"{remedy}. {error}") from None
+
+
+def _working() -> str | None:
+    """Return docker or podman, whichever works first, or None."""
+    questions = (("docker", "version", "--format", "{{.Server.Version}}"), ("podman", "info"))
+    return next((each[0] for each in questions if answer(*each) is not None), None)
 
 
 def with_storage(name: str, program: str, storage: Path, scratch: Path) -> Engine:

@@ -5,6 +5,7 @@ already contains satisfy requirements: a package that requires torch uses the tr
 """
 
 import hashlib
+import os
 import re
 import shutil
 from collections.abc import Mapping
@@ -22,7 +23,7 @@ from images.build import debian, pip
 from images.build.engines import Engine, Plan, answer
 from images.build.releases import RELEASES
 from images.build.runner import BuildFailed, Runner, logins
-from images.build.spec import DIGITS, BuildSpec, digest_of
+from images.build.spec import DIGITS, BuildSpec, digest_of, files_of
 from images.build.trainer import TRAINER, ImageSpec, trainer_of
 
 _KEEPS_PROXY = re.compile(r"^\s*(ARG|ENV)\s.*_proxy\b", re.IGNORECASE | re.MULTILINE)
@@ -58,8 +59,7 @@ class JobImageSpec(BuildSpec):
     def from_inputs(inputs: Mapping[str, Any]) -> "JobImageSpec":
         name, trainer = inputs["name"], inputs.get("trainer")
         if "requirements" in inputs:
-            base = inputs.get("base", TRAINER.name)  # missing in older states
-            return RequirementsSpec.from_file(Path(inputs["requirements"]), base, trainer)
+            return RequirementsSpec.from_file(Path(inputs["requirements"]), inputs["base"], trainer)
         return JobImageSpec(name, Path(inputs["context"]), inputs["dockerfile"], trainer)
 
     @property
@@ -71,7 +71,11 @@ class JobImageSpec(BuildSpec):
     @cached_property
     def content_hash(self) -> str:
         """Hash of the context and the Dockerfile's name, as 64 hexadecimal digits."""
-        return hashlib.sha256(f"{self.dockerfile}\0".encode() + digest_of(self.context)).hexdigest()
+        digest = hashlib.sha256(f"{self.dockerfile}\0".encode() + digest_of(self.context))
+        for path in files_of(self.context):
+            if not path.lstat().st_mode & 0o004:  # the job runs as another user, who can't read it
+                digest.update(os.fsencode(path.relative_to(self.context)))
+        return digest.hexdigest()
 
     @cached_property
     def wants_trainer(self) -> bool:

@@ -1,20 +1,21 @@
 """Node images for kind and minikube, for machines that can't pull the published ones."""
 
 import hashlib
+import os
 import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
-import urllib3
+import requests
 
 from core import toolchain
 from core.paths import CHECKOUT
 from core.problem import raised
-from images.build import debian
+from images.build import debian, engines
 from images.build.engines import Engine, Plan
 from images.build.runner import Runner
 from images.build.spec import BuildSpec, digest_of
@@ -22,7 +23,6 @@ from images.build.spec import BuildSpec, digest_of
 _SUITE = "bookworm"
 """The newest suite whose systemd supports cgroup v1."""
 _FILES, _VOLUMES = _PARTS = ("kind-node-files", "kind-volumes")
-_BUILDERS = ("buildah", "mmdebstrap")
 _PROGRAMS = (
     "coredns", "etcd-server", "kube-apiserver", "kube-controller-manager", "kube-proxy",
     "kube-scheduler", "kubeadm", "kubelet", "local-path-provisioner", "pause",
@@ -40,20 +40,22 @@ class KindNode(BuildSpec):
     """The registry of the published image. Any response, even 401, shows that it is reachable."""
     OVER: ClassVar[tuple[Path, ...]] = ()
     """Directories whose files are copied over those in `context`."""
-    TOOLS: ClassVar[tuple[str, ...]] = (*_BUILDERS, *_PARTS, *_PROGRAMS)
+    TOOLS: ClassVar[tuple[str, ...]] = (*engines.TOOLS, *_PARTS, *_PROGRAMS)
     """The tools and parts that the image is built from; programs in the image come last."""
 
     @classmethod
-    def needed(cls) -> tuple[str, ...]:
-        """Return the tools that setup must provide.
+    def needed(cls, cluster: Mapping[str, Any], notes: Path) -> tuple[str, ...]:
+        """Return the tools that setup must provide, given the cluster's settings and directory.
 
-        None are needed if the published image's registry can be reached, unless they are all
-        provided already.
+        Unless they are all provided already, none are needed for an existing cluster, for nodes of
+        another image, by users who may not build one, or if the published image can be pulled.
         """
-        request = partial(urllib3.request, "GET", cls.REGISTRY, timeout=5.0, retries=False)
-        if not cls.is_provided() and raised(request, urllib3.exceptions.HTTPError) is None:
+        if cls.is_provided():
+            return cls.TOOLS
+        if notes.exists() or cluster.get("adopt") or cluster.get("image") or os.geteuid() != 0:
             return ()
-        return cls.TOOLS
+        request = partial(requests.get, cls.REGISTRY, timeout=5.0)
+        return () if raised(request, requests.RequestException) is None else cls.TOOLS
 
     @classmethod
     def is_provided(cls) -> bool:
@@ -64,7 +66,7 @@ class KindNode(BuildSpec):
     def content_hash(self) -> str:
         parts = (self.context, toolchain.path(_FILES), *self.OVER)
         digest = hashlib.sha256(b"".join(map(digest_of, parts)))
-        for name in self.TOOLS[len(_BUILDERS) :]:
+        for name in self.TOOLS[len(engines.TOOLS) :]:
             tool = toolchain.tool(name)
             digest.update(f"\0{name}\0{tool.version}".encode())
         return digest.hexdigest()
@@ -76,7 +78,7 @@ class KindNode(BuildSpec):
             shutil.copytree(part, context, dirs_exist_ok=True)
         shutil.copytree(toolchain.path(_FILES), context / "files")
         (context / "bin").mkdir()
-        for name in ("kubectl", *self.TOOLS[len(_BUILDERS + _PARTS) :]):
+        for name in ("kubectl", *self.TOOLS[len(engines.TOOLS + _PARTS) :]):
             shutil.copy(toolchain.path(name), context / "bin")
         manifest, images = volumes(toolchain.path(_VOLUMES).read_text())
         kind = context / "own" / "kind"

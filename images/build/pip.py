@@ -16,6 +16,7 @@ from pathlib import Path
 from platform import machine
 from textwrap import dedent
 
+from core import files
 from core.manifests import read
 from core.paths import cache_dir
 from images.build.engines import answer
@@ -50,10 +51,11 @@ def install(lock: Path, target: Path, runner: Runner, python: str) -> None:
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(parents=True)
         runner.run("fetching Python packages", _command(lock, unfinished, python), LIMIT)
+        os.sync()  # after a power loss, its files would otherwise be empty
         unfinished.rename(kept)
         for other in kept.parent.iterdir():
             if other != kept:
-                shutil.rmtree(other)
+                files.remove(other, unfinished)
     # As hard links, since the CUDA packages are several GB.
     shutil.copytree(kept, target, copy_function=os.link)
 
@@ -69,7 +71,7 @@ def _command(lock: Path, target: Path, python: str) -> tuple[str, ...]:
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input")
     exact = ("--no-deps", "--require-hashes", "--only-binary=:all:")
     place = ("--target", str(target), "--no-compile", "--requirement", str(lock))
-    return (*pip, "install", "--root-user-action=ignore", *exact, *platform, *place)
+    return (*pip, "install", "--no-user", "--root-user-action=ignore", *exact, *platform, *place)
 
 
 def mounts(work: Path) -> Mapping[str, Path]:
@@ -78,7 +80,12 @@ def mounts(work: Path) -> Mapping[str, Path]:
     The settings are written to a file in `work`. The map is empty if this machine has no settings
     that builds need.
     """
-    configured = settings(answer(sys.executable, "-m", "pip", "config", "list") or "")
+    listed = answer(sys.executable, "-m", "pip", "config", "list") or ""
+    configured: dict[str, str] = {}
+    # Environment variables come last, as they take precedence.
+    for line in sorted(listed.splitlines(), key=lambda line: line.startswith(":env:")):
+        key, _, value = line.partition("=")
+        configured[key.rpartition(".")[2]] = str(ast.literal_eval(value))
     variables = (os.environ.get(name) for name in ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"))
     mine = (Path(each) for each in (configured.get("cert"), *variables) if each)
     bundle = next((each for each in mine if each.is_file()), None)
@@ -94,15 +101,6 @@ def mounts(work: Path) -> Mapping[str, Path]:
     with mounted[_SETTINGS].open("w") as file:
         parser.write(file)
     return mounted
-
-
-def settings(listed: str) -> dict[str, str]:
-    """Return the settings in `pip config list`'s output; environment variables take precedence."""
-    values: dict[str, str] = {}
-    for line in sorted(listed.splitlines(), key=lambda line: line.startswith(":env:")):
-        key, _, value = line.partition("=")
-        values[key.rpartition(".")[2]] = str(ast.literal_eval(value))
-    return values
 
 
 def reason(printed: str) -> str | None:

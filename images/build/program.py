@@ -78,7 +78,7 @@ def write_archive(file: IO[bytes], name: str, binary: Path, entrypoint: str) -> 
         layer.seek(0)
         digest = hashlib.file_digest(layer, "sha256").hexdigest()
         config = {
-            "architecture": {"x86_64": "amd64", "aarch64": "arm64"}[platform.machine()],
+            "architecture": {"x86_64": "amd64"}.get(platform.machine(), "arm64"),
             "os": "linux",
             "config": {"Entrypoint": [entrypoint], "User": NONROOT, "WorkingDir": "/"},
             "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},

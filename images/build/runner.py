@@ -4,10 +4,12 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from core.context import Context
 from core.process import run_logged, tail
+from images.build.engines import answer
 
 LIMIT = 1800.0
 """Time limit for one command, in seconds."""
@@ -70,7 +72,10 @@ class Runner:
 
             def tick(_seconds: float) -> None:
                 nonlocal step
-                step = _latest_step(self.log, start) or step
+                lines = (" ".join(each.split()) for each in tail(self.log, lines=200, start=start))
+                # Step prefixes from buildah, docker (old and new builder) and mmdebstrap.
+                steps = [each for each in lines if each.startswith(("STEP ", "Step ", "#", "I: "))]
+                step = steps[-1][:60] if steps else step
                 self.reporter.status(f"{title}: {step}" if step else title)
                 if self.reporter.cancelled.is_set():
                     raise InterruptedError(f"{title}: stopped")
@@ -104,21 +109,15 @@ def logins(variables: Mapping[str, str]) -> set[str]:
     return {each.rpartition("@")[0].rpartition("/")[2] for each in proxies} - {""}
 
 
+@cache
 def _isolated() -> tuple[str, ...]:
     """Return a prefix for a command line, which makes sure that nothing outlives the command.
 
-    The command's child processes and mounts are removed when it exits. It is killed if this process
-    dies.
+    The command's child processes and mounts are removed when it exits, unless this process is in a
+    container that may not create namespaces. It is killed if this process dies.
     """
     if os.geteuid() != 0:
         return ()  # rootless builders create a user namespace
-    namespaces = ("unshare", "--mount", "--pid", "--mount-proc", "--fork", "--kill-child")
-    return ("setpriv", "--pdeathsig", "KILL", "--", *namespaces, "--")
-
-
-def _latest_step(log: Path, start: int) -> str:
-    """Return the newest line in the log's tail that names a build step, or an empty string."""
-    lines = (" ".join(line.split()) for line in tail(log, lines=200, start=start))
-    # Step prefixes from buildah, docker (old and new builder) and mmdebstrap.
-    steps = [line for line in lines if line.startswith(("STEP ", "Step ", "#", "I: "))]
-    return steps[-1][:60] if steps else ""
+    dies = ("setpriv", "--pdeathsig", "KILL", "--")
+    alone = (*dies, "unshare", "--mount", "--pid", "--mount-proc", "--fork", "--kill-child", "--")
+    return dies if answer(*alone, "true") is None else alone

@@ -43,10 +43,10 @@ def digest_of(directory: Path, without: Collection[str] = ()) -> bytes:
     """Return a SHA-256 digest (32 bytes) over all files' paths, content and executable bits."""
     digest = hashlib.sha256()
     for path in files_of(directory, without):
-        digest.update(f"{path.relative_to(directory)}\0".encode())
+        digest.update(os.fsencode(f"{path.relative_to(directory)}\0"))
         if path.is_symlink():
             # It is copied as a link, so its target's content does not count here.
-            digest.update(f"link\0{path.readlink()}\0".encode())
+            digest.update(os.fsencode(f"link\0{path.readlink()}\0"))
         elif path.is_file():
             # Reading a pipe would block.
             digest.update(b"x" if path.stat().st_mode & 0o100 else b"-")
@@ -178,6 +178,7 @@ class BuildSpec(Spec):
         except BuildFailed as failure:
             raise self.explained(failure, runner.log) from None
         runner.run(f"writing {self.repository}", engine.save(self.reference, finished))
+        os.sync()  # after a power loss, the cached archive would otherwise be incomplete
         finished.replace(self.archive)
         self._forget_others(engine)
         took, size = time.monotonic() - began, self.archive.stat().st_size / 1e6

@@ -6,7 +6,6 @@ Images without such a directory are kept. A use is recorded before the resource 
 """
 
 import hashlib
-import shutil
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,12 +22,14 @@ def place(image: str) -> Path:
     return cache_dir() / "images" / "uses" / image
 
 
-def note(images: Iterable[str], urn: str) -> None:
-    """Record that a resource uses these images."""
+def note(images: Iterable[str], urn: str) -> list[str]:
+    """Record that a resource uses these images, and return those that it used before."""
     with _held() as uses:
+        before = [use.parent.name for use in uses.glob(f"*/{_digest(urn)}")]
         for image in images:
             (uses / image).mkdir(exist_ok=True)
             (uses / image / _digest(urn)).write_text(urn)
+    return before
 
 
 def drop(urn: str, but: Collection[str] = ()) -> None:
@@ -46,7 +47,7 @@ def remove_unused(but: str) -> list[str]:
         for each in unused:
             archive = uses.parent / f"{each.name}.tar"
             archive.unlink(missing_ok=True)
-            shutil.rmtree(archive.with_suffix(".unpacked"), ignore_errors=True)
+            files.remove(archive.with_suffix(".unpacked"), uses.parent / "removed")
             each.rmdir()
     return [each.name for each in unused]
 

@@ -61,7 +61,11 @@ def from_debian(directory: Path, reporter: Context) -> None:
     batches = directory / FOLDER
     batches.mkdir()
     try:
-        training = list(_balanced(_pictures(package / _IN_PACKAGE, "train")))
+        training, counts = list[Picture](), Counter[int]()
+        for picture in _pictures(package / _IN_PACKAGE, "train"):
+            counts[picture[1]] += 1
+            if counts[picture[1]] <= _PER_CLASS:
+                training.append(picture)
         test = list(_pictures(package / _IN_PACKAGE, "t10k"))
     except (OSError, ValueError, struct.error) as error:
         raise NotAvailable(f"{PACKAGE} has unexpected content: {error}") from error
@@ -86,14 +90,6 @@ def _pictures(folder: Path, part: str) -> Iterator[Picture]:
     size = _SIDE * _SIDE
     for place, label in enumerate(labels[8:]):
         yield place, label, images[16 + place * size : 16 + (place + 1) * size]
-
-
-def _balanced(pictures: Iterator[Picture]) -> Iterator[Picture]:
-    counts: Counter[int] = Counter()
-    for picture in pictures:
-        counts[picture[1]] += 1
-        if counts[picture[1]] <= _PER_CLASS:
-            yield picture
 
 
 def _batch(pictures: Sequence[Picture], label: str, part: str) -> bytes:

@@ -209,9 +209,8 @@ def unpack(packed: Path, directory: Path, members: Mapping[str, str]) -> None:
                 if member is None:
                     raise NotAvailable(f"{packed} does not contain the file {inside}")
                 target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(member.read())
-    except FileNotFoundError:
-        raise NotAvailable(f"{packed} is missing") from None
+                with target.open("wb") as file:
+                    shutil.copyfileobj(member, file)
     except (OSError, EOFError, KeyError, tarfile.TarError) as error:
         raise NotAvailable(f"{packed} can't be unpacked: {error}") from error
 

@@ -14,6 +14,7 @@ change its lower layers.
 import hashlib
 import io
 import json
+import os
 import shutil
 import socket
 import tarfile
@@ -65,16 +66,16 @@ class Node(Target):
             self.unpack(archive, reference, kept)
 
     def link(self, kept: Path) -> bool:
-        """Import the unpacked image from the directory `kept`; return whether that worked."""
-        with suppress(CommandFailed):
-            if kept.exists():
-                self._link(kept)
-                return True
+        """Import the unpacked image from `kept`, if it exists; return whether that worked."""
+        with suppress(CommandFailed, OSError, ValueError, LookupError, tarfile.TarError):
+            self._link(kept)
+            return True
         return False
 
     def unpack(self, archive: Path, reference: str, kept: Path) -> None:
         """Import an archive, and keep the unpacked image in `kept` for later calls of `link`."""
         self._import(archive)
+        os.sync()  # after a power loss, containerd would list an image whose files are empty
         # Links can't cross file systems; in that case, an image is unpacked each time.
         with (
             suppress(CommandFailed, TimeoutError),
@@ -93,8 +94,10 @@ class Node(Target):
     def _link(self, kept: Path) -> None:
         """Import an image after creating a snapshot for each layer, so that nothing is unpacked."""
         parent, created, rest = "", [], kept / _REST
+        with tarfile.open(rest) as tar:  # its last file is the configuration
+            config = json.load(cast("IO[bytes]", tar.extractfile(tar.getnames()[-1])))
         try:
-            for number, layer in enumerate(_chain_ids(_config_in(rest))):
+            for number, layer in enumerate(_chain_ids(config)):
                 if raised(partial(self._snapshots, "info", layer), CommandFailed) is not None:
                     with self._mounted("prepare", parent) as (key, (top, *_)):
                         _link_files(kept / str(number), top)
@@ -129,11 +132,12 @@ class Node(Target):
                 for number, source in enumerate(reversed(directories)):
                     _link_files(source, unfinished / str(number))
             _write_rest(unfinished / _REST, name, manifest.encode(), config.encode())
+            os.sync()
             unfinished.rename(kept)
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
         for other in others(kept):
-            shutil.rmtree(other, ignore_errors=True)
+            files.remove(other, unfinished)
 
     @contextmanager
     def _mounted(self, how: str, parent: str) -> Iterator[tuple[str, list[Path]]]:
@@ -206,10 +210,3 @@ def _write_rest(target: Path, name: str, manifest: bytes, config: bytes) -> None
             entry = tarfile.TarInfo(path)
             entry.size = len(content)
             tar.addfile(entry, io.BytesIO(content))
-
-
-def _config_in(archive: Path) -> dict[str, Any]:
-    """Return an image's configuration: the last file in an archive that `_write_rest` created."""
-    with tarfile.open(archive) as tar:
-        file = cast("IO[bytes]", tar.extractfile(tar.getnames()[-1]))
-        return cast("dict[str, Any]", json.load(file))

@@ -4,6 +4,7 @@ Older Python versions must be able to parse this file, so that they can report w
 """
 
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
@@ -21,8 +22,8 @@ REPORT = "report"  # extra with the packages that `make report` draws with
 _ESTIMATES = {AZURE: "5 s, 155 MB", REPORT: "5 s, 45 MB"}
 INSTALL_LIMIT = 1200  # seconds; enough for a cold install over a slow connection
 _LOCK_LIMIT = 2400  # seconds; more than a complete cold setup
-# No package may run its own code during installation.
-_LOCKED = ("--require-hashes", "--only-binary=:all:", "--requirement")
+# No package may run its own code during installation. `user` in pip's settings is no option here.
+_LOCKED = ("--require-hashes", "--only-binary=:all:", "--no-user", "--requirement")
 
 
 def problem() -> "str | None":
@@ -99,6 +100,7 @@ def _ensure(place: Path, title: str, estimate: str, fill: "Callable[[Path], None
             # A killed run may have left it incomplete.
             shutil.rmtree(place, ignore_errors=True)
             fill(place)
+            os.sync()  # after a power loss, its files would otherwise be empty
             (place / ".complete").touch()
             print(f"  done in {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
     return place

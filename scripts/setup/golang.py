@@ -12,6 +12,7 @@ from pathlib import Path
 from core.paths import cache_dir
 from core.process import CommandFailed, run
 from core.toolchain import numbers
+from images.build.program import ENTRYPOINTS
 from scripts.setup.record import Entry, Problem, Results
 from scripts.setup.steps import StepFailed, Steps
 from scripts.setup.tools import GoModule, Tool
@@ -107,6 +108,7 @@ def _compile(go: str, module: GoModule, names: Sequence[str], steps: Steps) -> d
     directory = cache_dir() / "build" / module.name
     shutil.rmtree(directory, ignore_errors=True)
     packages = [module.packages[name] for name in names]
+    in_images = ENTRYPOINTS.keys() & set(names)  # these run on Linux, whatever this machine runs
     steps.run(
         f"Building {', '.join(names)} {module.version}",
         (go, *BUILD, "-ldflags", module.ldflags, "-o", f"{directory}/", *packages),
@@ -114,7 +116,7 @@ def _compile(go: str, module: GoModule, names: Sequence[str], steps: Steps) -> d
         estimate=module.estimate,
         limit=3600.0,  # the longest build takes five minutes on two idle cores
         cwd=module.directory,
-        variables=_variables(),
+        variables={**_variables(), **({"GOOS": "linux"} if in_images else {})},
     )
     programs = {}
     for name, package in zip(names, packages, strict=True):

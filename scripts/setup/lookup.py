@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from core.paths import CHECKOUT, cache_dir
+from scripts.setup import record
 from scripts.setup.record import Entries, Entry, Problem
 from scripts.setup.tools import Tool
 
@@ -23,10 +24,15 @@ def find(tool: Tool, entries: Entries, origin: str = "on PATH") -> Entry | Probl
     if tool.beside is not None:
         return _find_beside(tool, entries.get(tool.beside))
     if tool.accepts is None:
-        by_hand = cache_dir() / "bin" / tool.name
-        if tool.module is None and by_hand.is_file():
-            return Entry.from_file(by_hand, "-", "installed manually", tool.stamp)
+        by_hand, known = cache_dir() / "bin" / tool.name, record.load().get(tool.name)
         why = "it can't print its version, so any copy on PATH is ignored"
+        if tool.module is None and by_hand.is_file():
+            if known and known.stamp != tool.stamp and known.holds(known.stamp):
+                why = f"{by_hand} is for another version of Slipway"
+            elif os.access(by_hand, os.X_OK):
+                return Entry.from_file(by_hand, "-", "installed manually", tool.stamp)
+            else:
+                why = f"{by_hand} is not executable; run `chmod +x {by_hand}`"
         return Problem(tool.name, why, tool.hint)
     refused = []
     for program in _programs(tool.name):
@@ -66,8 +72,10 @@ def _programs(name: str) -> Iterator[Path]:
     """Yield all programs with this name on PATH except setup's own; the first may be too old."""
     paths, ours = set(), (cache_dir(), CHECKOUT)
     for directory in filter(None, (*os.get_exec_path(), *_SYSTEM)):
-        program = shutil.which(name, path=directory)
-        if program is None or any(map(Path(directory).is_relative_to, ours)):
+        program, place = shutil.which(name, path=directory), Path(directory)
+        # Another checkout's guarded pulumi would run the one that is recorded: itself.
+        is_ours = any(map(place.is_relative_to, ours)) or (place.parent / "guard.py").exists()
+        if program is None or is_ours:
             continue
         if (real := os.path.realpath(program)) not in paths:
             paths.add(real)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from clusters.cluster import Kind
-from clusters.kinds import CLUSTERS
+from clusters.kinds import CLUSTERS, default_name
 from core.paths import cache_dir, use_extra
 from scripts.cli.config import cluster_of
 from scripts.cli.terminal import CommandError, echo
@@ -25,11 +25,12 @@ def provide(stack: str, *, brief: bool = False, preview: bool = False) -> int:
     if source not in {"release", "build"}:
         raise CommandError(f"SOURCE={source} is not allowed; valid values: build, release.")
     settings = cluster_of(stack)
-    kind = CLUSTERS.get(str(settings.get("kind")))
+    kind = CLUSTERS.get(name := str(settings.get("kind")))
     if kind is not None:
-        more = [tool for name, tool in kind.tool_of_setting.items() if settings.get(name)]
+        more = [tool for key, tool in kind.tool_of_setting.items() if settings.get(key)]
+        named = {"name": default_name(name, settings, stack), **settings}
+        more += () if preview else kind.more_tools(named)
         kind = replace(kind, tools=(*kind.tools, *more))
-        kind = replace(kind, more_tools=tuple) if preview else kind
     try:
         return set_up(kind, brief=brief, build=source == "build", preview=preview)
     except KeyboardInterrupt:

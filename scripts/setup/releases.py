@@ -3,33 +3,25 @@
 import hashlib
 import platform
 import re
-import shutil
-import tarfile
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import requests
 
+from core.context import Silence
 from core.paths import cache_dir
+from images.datasets.dataset import NotAvailable, download, unpack
 from scripts.setup import record
 from scripts.setup.record import Entries, Entry
 from scripts.setup.steps import Steps
 from scripts.setup.tools import MACHINES, Tool
 
 _ANSWER_SECONDS = 5.0
-_SILENCE_SECONDS = 30.0
-_LIMIT = 900.0  # seconds; for one file
 _CHECKSUM = re.compile(r"(?P<checksum>[0-9a-f]{64})(?:\s+\*?(?P<file>\S+))?")
-
-
-class Refused(Exception):
-    """A release can't be used; the message gives the reason."""
 
 
 class File(NamedTuple):
@@ -56,7 +48,7 @@ def fetch(tools: Sequence[Tool], steps: Steps) -> Entries:
     for file, future in fetched.items():
         try:
             entries |= future.result()
-        except Refused as why:
+        except NotAvailable as why:
             built = "" if files[file][0].module is None else " Building from source instead."
             refused.setdefault(f"{why}.{built}", {})[file.host] = None
     for reason, sites in refused.items():
@@ -69,8 +61,7 @@ def files_of(tools: Sequence[Tool]) -> dict[File, list[Tool]]:
     result: dict[File, list[Tool]] = {}
     for tool in tools:
         module = tool.released_with or tool.module
-        release = None if module is None else module.release
-        if module is not None and release is not None and platform.machine() in MACHINES:
+        if module and (release := module.release) and platform.machine() in MACHINES:
             addresses = release.addresses(module.version, tool.name)
             result.setdefault(File(*addresses, module.version, release.member), []).append(tool)
     return result
@@ -79,34 +70,26 @@ def files_of(tools: Sequence[Tool]) -> dict[File, list[Tool]]:
 def published(address: str, checksums: str) -> str:
     """Return the SHA-256 checksum that the publisher lists for the file at the URL `address`.
 
-    Raises `Refused` if the URL `checksums` does not return one within 5 s, or if the checksum has
-    changed since it was first used.
+    Raises `NotAvailable` if the URL `checksums` does not return one within 5 s, or if the checksum
+    has changed since it was first used.
     """
-    with _answer(checksums, _ANSWER_SECONDS) as answer:
-        text = answer.text
+    try:
+        answer = requests.get(checksums, timeout=_ANSWER_SECONDS)
+        answer.raise_for_status()
+    except requests.RequestException as error:
+        silent = isinstance(error, requests.Timeout | requests.ConnectionError)
+        is_known = isinstance(error, requests.exceptions.SSLError) or not silent
+        raise NotAvailable(f"{checksums}: {error}" if is_known else "no response") from error
     name = address.rpartition("/")[2]
-    lines = (_CHECKSUM.fullmatch(line.strip()) for line in text.splitlines())
+    lines = (_CHECKSUM.fullmatch(line.strip()) for line in answer.text.splitlines())
     match = next((each for each in lines if each and each["file"] in {None, name}), None)
     if match is None:
-        raise Refused(f"{checksums} does not contain a SHA-256 checksum for {name}")
+        raise NotAvailable(f"{checksums} does not contain a SHA-256 checksum for {name}")
     now = match["checksum"]
     if (before := record.checksums().get(address, now)) != now:
         was = f"the checksum of {address} was {before} when it was first used"
-        raise Refused(f"{was}, but is now {now}")
+        raise NotAvailable(f"{was}, but is now {now}")
     return now
-
-
-def save(address: str, checksum: str, file: Path, steps: Steps) -> None:
-    """Download a URL to a file, or raise `Refused` if that fails or the SHA-256 does not match."""
-    digest, started = hashlib.sha256(), time.monotonic()
-    with _answer(address, _SILENCE_SECONDS) as answer, file.open("wb") as opened:
-        for chunk in answer.iter_content(1 << 20):
-            digest.update(chunk)
-            opened.write(chunk)
-            if steps.ended.is_set() or time.monotonic() - started > _LIMIT:
-                raise Refused(f"{address} was not downloaded within {_LIMIT:.0f} s")
-    if (actual := digest.hexdigest()) != checksum:
-        raise Refused(f"{address} has the checksum {actual}, but its publisher lists {checksum}")
 
 
 def _fetch(file: File, tools: Sequence[Tool], steps: Steps) -> Entries:
@@ -118,40 +101,20 @@ def _fetch(file: File, tools: Sequence[Tool], steps: Steps) -> Entries:
         steps.shown(f"Downloading {names} {file.version} from {file.host}", "20 s"),
         tempfile.TemporaryDirectory(dir=cache_dir(), prefix="release-") as fresh,
     ):
-        packed = Path(fresh, "file")
-        save(file.address, checksum, packed, steps)
+        packed = Path(fresh, file.address.rpartition("/")[2])
+        download(file.address, packed, Silence(cancelled=steps.ended))
+        with packed.open("rb") as opened:
+            actual = hashlib.file_digest(opened, "sha256").hexdigest()
+        if actual != checksum:
+            is_not = f"has the checksum {actual}, but its publisher lists {checksum}"
+            raise NotAvailable(f"{file.address} {is_not}")
         entries, origin = {}, f"{record.RELEASE}{file.host}"
         for tool in tools:
             path = packed if file.member is None else Path(fresh, tool.name)
             if file.member is not None:
-                _unpack(packed, file.member.format(tool=tool.name), path)
+                unpack(packed, path.parent, {path.name: file.member.format(tool=tool.name)})
             path.chmod(0o755)
             path = path.replace(bin_dir / tool.name)
             entries[tool.name] = Entry.from_file(path, file.version, origin, tool.stamp)
     record.trust(file.address, checksum)
     return entries
-
-
-def _unpack(file: Path, member: str, target: Path) -> None:
-    try:
-        with tarfile.open(file) as archive, target.open("wb") as opened:
-            content = archive.extractfile(member)
-            if content is None:
-                raise Refused(f"{member} is not a file in the archive")
-            shutil.copyfileobj(content, opened)
-    except (KeyError, tarfile.TarError, OSError) as error:
-        raise Refused(f"{member} can't be unpacked: {error}") from error
-
-
-@contextmanager
-def _answer(address: str, seconds: float) -> Iterator[requests.Response]:
-    """Yield the response from a URL before its body is read, or raise `Refused`."""
-    try:
-        with requests.get(address, stream=True, timeout=seconds) as answer:
-            answer.raise_for_status()
-            yield answer
-    except requests.RequestException as error:
-        silent = isinstance(error, requests.Timeout | requests.ConnectionError)
-        if silent and not isinstance(error, requests.exceptions.SSLError):
-            raise Refused("no response") from error
-        raise Refused(f"{address}: {error}") from error

@@ -52,7 +52,8 @@ def resolve_and_report(kind: Kind | None, *, brief: bool, build: bool, preview: 
         for problem in problems:
             console.print(Text(as_typed(f"- {problem}")))
         return 1
-    if brief and not changed(before, entries):
+    known = {(name, each.version, each.origin) for name, each in before.items()}
+    if brief and all((name, each.version, each.origin) in known for name, each in entries.items()):
         return 0
     console.print(table(entries))
     versions = {entry.version for name, entry in entries.items() if name.startswith("kube")}
@@ -74,12 +75,6 @@ def table(entries: Entries) -> Table:
         until = support.end(entry.version) if name.startswith("kube") else None
         result.add_row(name, entry.version, str(until or "-"), origin)
     return result
-
-
-def changed(before: Entries, after: Entries) -> bool:
-    """Return whether a tool was added, or its version or origin has changed."""
-    shown = {(name, each.version, each.origin) for name, each in after.items()}
-    return not shown <= {(name, each.version, each.origin) for name, each in before.items()}
 
 
 def resolve(

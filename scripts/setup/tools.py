@@ -143,11 +143,6 @@ class Tool:
         return f"{self.accepts} {'' if source is None else source.digest}".strip()
 
 
-def _module(name: str, fields: Mapping[str, Any]) -> GoModule:
-    release = fields.get("release")
-    return GoModule(name, **{**fields, "release": None if release is None else Release(**release)})
-
-
 def _tool(fields: Mapping[str, Any]) -> Tool:
     """Return a tool from its YAML fields, in which modules are names and tuples are lists."""
     values: dict[str, Any] = {
@@ -161,12 +156,15 @@ def _tool(fields: Mapping[str, Any]) -> Tool:
 
 
 _TABLE = read(Path(__file__).with_suffix(".yaml"))
-MODULES = {name: _module(name, fields) for name, fields in _TABLE["modules"].items()}
+MODULES = {
+    name: GoModule(name, **{**of, "release": Release(**of["release"]) if "release" in of else None})
+    for name, of in _TABLE["modules"].items()
+}
 EVERYWHERE = tuple(map(_tool, _TABLE["everywhere"]))  # tools for all stacks
 _OF_KINDS = {tool.name: tool for tool in map(_tool, _TABLE["of_kinds"])}
 
 
 def tools_of(kind: Kind | None) -> tuple[Tool, ...]:
     """Return the tools for a cluster kind or, if it is None, only those that every kind needs."""
-    named = () if kind is None else dict.fromkeys((*kind.tools, *kind.more_tools()))
+    named = () if kind is None else dict.fromkeys(kind.tools)
     return (*EVERYWHERE, *(_OF_KINDS[name] for name in named))

@@ -9,19 +9,26 @@ from clusters import owner
 from clusters.cli_clusters import podman
 from clusters.cli_clusters.engine import Engine
 from clusters.kind import tool as kind
+from clusters.kinds import CLUSTERS
 from clusters.minikube import tool as minikube
 from core.context import Silence
-from images.build import kind_node
+from core.toolchain import ToolMissing
+from images.build import engines, kind_node
 from images.build.kind_node import KindNode, MinikubeNode
+from tests.unit.shell_program import shell_program
+
+_TEAM = {"name": "team"}
 
 
 @pytest.fixture
 def working(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The engines that work, of docker and podman; ours can be had and no registry answers."""
+    """The engines that work, of those known; ours can be had and no registry answers."""
     found: list[str] = []
     down = "it does not work"
     monkeypatch.setattr(Engine, "problem", lambda self: None if self.program in found else down)
-    known = {"docker", "podman"}
+    known = {"docker", "podman", "nerdctl"}
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr(engines, "_working", lambda: "docker" if "docker" in found else None)
     monkeypatch.setattr("shutil.which", lambda name, **_: name if name in known else None)
     monkeypatch.setattr(podman, "is_provided", lambda: True)
     monkeypatch.setattr(podman, "directory", lambda: Path("/ours"))
@@ -42,7 +49,7 @@ def test_kind_uses_the_engine_that_is_chosen_or_works_and_else_our_podman(
     working.clear()
     monkeypatch.setenv("KIND_EXPERIMENTAL_PROVIDER", "docker")
     assert tool._engine == Engine("docker")
-    assert kind.more_tools() == ()
+    assert kind.more_tools(_TEAM) == ()
 
 
 def test_kind_keeps_to_the_engine_that_its_nodes_were_made_with(
@@ -89,12 +96,38 @@ def test_set_up_provides_what_this_machine_lacks(
     tool: ModuleType, node: type[KindNode], working: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(node, "is_provided", lambda: False)
-    assert tool.more_tools() == (*podman.TOOLS, *node.TOOLS)
+    assert tool.more_tools(_TEAM) == (*podman.TOOLS, *engines.TOOLS, *node.TOOLS)
     working.append("docker")
+    for other in ({"adopt": True}, {"image": "mine:1"}):
+        assert tool.more_tools({**_TEAM, **other}) == ()
+    with monkeypatch.context() as users:
+        users.setattr("os.geteuid", lambda: 1000)
+        assert tool.more_tools(_TEAM) == (), "a base can only be made by root"
+    (notes := tool.images("team").tool.directory).mkdir(parents=True)
+    assert tool.more_tools(_TEAM) == (), "it exists"
+    notes.rmdir()
     monkeypatch.setattr(kind_node, "raised", lambda *_: None)  # its registry answers
-    assert tool.more_tools() == ()
+    assert tool.more_tools(_TEAM) == ()
     # Otherwise a second set-up would forget what the cluster's nodes are made from.
     monkeypatch.setattr(node, "is_provided", lambda: True)
-    assert tool.more_tools() == node.TOOLS
+    assert tool.more_tools(_TEAM) == node.TOOLS
     podman.storage().mkdir(parents=True)
-    assert set(podman.TOOLS) <= {*tool.more_tools()}, "its nodes could not be removed"
+    assert set(podman.TOOLS) <= {*tool.more_tools(_TEAM)}, "its nodes could not be removed"
+    working[:] = ["nerdctl"]
+    assert set(engines.TOOLS) <= {*tool.more_tools(_TEAM)}, "it builds no images"
+
+
+def test_without_docker_and_podman_set_up_provides_what_builds_images(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Unless a stack's images are built already. podman, which knows no field Name, has layers."""
+    for variable in ("PATH", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(variable, str(tmp_path))
+    for each in ("kubeconfig", "aks", "azure-stack"):
+        assert CLUSTERS[each].more_tools({}) == ("buildah", "mmdebstrap")
+    assert CLUSTERS["kubeconfig"].more_tools({"images": {"trainer": "mine:1"}}) == ()
+    with pytest.raises(ToolMissing, match="start docker or podman, or install buildah"):
+        engines.choose(tmp_path, tmp_path)
+    shell_program(tmp_path / "podman", """case "$*" in *.Name*) exit 125 ;; esac""")
+    assert CLUSTERS["aks"].more_tools({}) == ()
+    assert engines.choose(tmp_path, tmp_path).keeps_steps

@@ -3,6 +3,7 @@
 import errno
 import multiprocessing
 import os
+import shutil
 import threading
 import time
 from pathlib import Path
@@ -95,3 +96,13 @@ def test_only_for_its_own_folders_a_message_advises_to_have_them_elsewhere() -> 
         assert text.startswith(f"{name}: another user's. ")
         assert ("XDG_STATE_HOME" in text) is (name in own)
     assert files.unwritable(PermissionError(errno.EPERM, "of a process, not a file")) is None
+
+
+def test_a_killed_removal_leaves_nothing_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for kill, left in ((lambda *_, **__: None, ["aside"]), (shutil.rmtree, [])):
+        (tmp_path / "whole" / "file").mkdir(parents=True)
+        monkeypatch.setattr("shutil.rmtree", kill)
+        files.remove(tmp_path / "whole", tmp_path / "aside")
+        assert [each.name for each in tmp_path.iterdir()] == left

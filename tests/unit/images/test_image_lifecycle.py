@@ -5,11 +5,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from core.handler import UNKNOWN, Properties
 from images import image_lifecycle
+from images.build import uses
 from images.build.engines import Engine
 from images.build.job import RequirementsSpec
 from images.build.program import Program
@@ -288,3 +290,8 @@ def test_an_image_that_no_stack_has_leaves_the_cache(
     assert there(other, third, fourth, fifth) == [False, True, True, True]
     assert not shared.with_suffix(".unpacked").exists()
     assert all(each.exists() for each in foreign), "nobody noted that they are unused"
+    monkeypatch.setattr(machine, "build", Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        up(one, 5)
+    stays = [each.parent.name for each in uses.place("").glob("*/*") if each.read_text() == "one"]
+    assert stays == [third.stem], "it uses what it has, and nothing that was not built"

@@ -9,6 +9,7 @@ import pytest
 
 from core.process import CommandFailed
 from images.build import debian
+from images.build.kind_node import KindNode
 from tests.doubles.serving import in_background
 from tests.unit.shell_program import shell_program
 
@@ -68,6 +69,9 @@ def test_a_suite_that_debian_changes_is_taken_as_it_was_on_one_day(
         assert debian.sources("forky") == [f"deb [check-valid-until=no] {_DAY} forky main"]
         assert debian.sources("forky") == debian.sources("forky")
         assert asked == [f"{_DAY}/dists/forky/InRelease"]
+        monkeypatch.setattr(KindNode, "is_provided", lambda: False)
+        monkeypatch.setattr(KindNode, "REGISTRY", "http://registry.invalid/v2/")
+        assert KindNode.needed({}, Path("/none")) == (), "any answer of a proxy's will do"
     with _internet(monkeypatch, 404) as asked:
         assert debian.snapshot("forky") is None
         assert not [line for line in debian.sources("forky") if "snapshot" in line]

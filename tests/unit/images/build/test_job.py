@@ -42,7 +42,11 @@ def test_the_name_has_the_files_the_dockerfile_and_the_trainer(tmp_path: Path) -
     os.mkfifo(tmp_path / "pipe")
     with time_limit(20, "reading a pipe"):
         names.add(_spec(tmp_path, _FROM_TRAINER, "localhost/trainer:1").reference)
-    assert len(names) == 5
+    (tmp_path / "train.py").chmod(0o600)  # the job's user can't read it
+    names.add(_spec(tmp_path, _FROM_TRAINER, "localhost/trainer:1").reference)
+    (tmp_path / os.fsdecode(b"caf\xe9")).symlink_to(os.fsdecode(b"\xe9"))  # not UTF-8
+    names.add(_spec(tmp_path, _FROM_TRAINER, "localhost/trainer:1").reference)
+    assert len(names) == 7
     assert all(name.startswith("localhost/slipway-job-mine:") for name in names)
 
 

@@ -31,7 +31,9 @@ def _installed(runner: Runner, text: str, name: str = "requirements.lock") -> st
     return (target / "package.py").read_text()
 
 
-def test_each_images_packages_are_fetched_once(tmp_path: Path, runner: Runner) -> None:
+def test_each_images_packages_are_fetched_once(
+    tmp_path: Path, runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert _installed(runner, "a==1") == "a==1"
     assert _installed(runner, "torch==1", "requirements.cuda.lock") == "torch==1"
     fetched = runner.log.read_bytes()
@@ -40,6 +42,10 @@ def test_each_images_packages_are_fetched_once(tmp_path: Path, runner: Runner) -
     assert _installed(runner, "a==2") == "a==2"
     kept = tmp_path / "cache/slipway/packages/requirements-3.14"
     assert len(list(kept.iterdir())) == 1, "another lock file forgets the old wheels"
+    there: list[list[str]] = []
+    monkeypatch.setattr("os.sync", lambda: there.append([each.suffix for each in kept.iterdir()]))
+    _installed(runner, "a==3")
+    assert [sorted(each) for each in there] == [["", ".unfinished"]], "on the disk before its name"
 
 
 def test_what_a_failed_fetch_left_is_not_taken(runner: Runner) -> None:

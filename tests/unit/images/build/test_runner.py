@@ -8,6 +8,7 @@ import pytest
 from images.build import runner
 from images.build.runner import ATTEMPTS, BUSY, BuildFailed, Runner
 from tests.unit.images.objects import Listener
+from tests.unit.shell_program import shell_program
 
 
 @pytest.mark.parametrize(
@@ -46,3 +47,11 @@ def test_a_proxys_login_is_not_in_the_log(tmp_path: Path) -> None:
         )
     for each in ("s3cret", ":pw@"):
         assert each not in f"{failed.value}{log.read_text()}"
+
+
+def test_root_in_a_container_may_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it may create no namespaces."""
+    monkeypatch.setenv("PATH", str(shell_program(tmp_path / "unshare", "exit 1").parent), ":")
+    runner._isolated.cache_clear()
+    Runner(tmp_path / "log", Listener()).run("building", ["true"])
+    runner._isolated.cache_clear()

@@ -17,9 +17,12 @@ _DIGEST = f"sha256:{'1' * 64}"
 _REGISTRY = {"kind": "registry", "server": "example.org:5000/team"}
 
 
-def test_a_map_stands_for_the_target_of_its_kind_which_has_its_own_names() -> None:
+def test_a_map_stands_for_the_target_of_its_kind_which_has_its_own_names(tmp_path: Path) -> None:
     node = {"kind": "containerd", "address": "/run/c.sock", "namespace": "k8s.io"}
     assert target_of(node) == Node("/run/c.sock", "k8s.io")
+    for damaged in (b"", bytes(10240)):
+        (tmp_path / "image.tar").write_bytes(damaged)
+        assert not Node("/run/c.sock", "k8s.io").link(tmp_path), "it is imported from its archive"
     # What has to be there before is no part of it.
     for registry in (_REGISTRY, {**_REGISTRY, "after": "an id"}):
         assert target_of(registry) == Registry("example.org:5000/team")

@@ -120,8 +120,7 @@ def test_an_extra_is_installed_once_by_hash_and_tried_again_after_a_failure(
     assert place.is_dir()
     assert place.parent == cache
     [_, command] = asked.read_text().splitlines()
-    assert "--require-hashes" in command
-    assert "--only-binary=:all:" in command
+    assert "--require-hashes --only-binary=:all: --no-user" in command
     assert command.endswith(f"--requirement {CHECKOUT}/requirements-azure.lock")
     # As an environment, it is made again where its Python was removed.
     (place / "bin").mkdir()

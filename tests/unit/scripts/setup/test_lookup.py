@@ -59,6 +59,7 @@ def test_what_is_missing_or_put_on_path_by_set_up_itself_is_not_on_path(
     program("bin/other", "1.1.5")
     assert why(RUNC) == "not on PATH"
     program("slipway/bin/runc", "1.1.5")
+    (program("another/scripts/bin/runc", "1.1.5").parents[1] / "guard.py").touch()
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{CHECKOUT}/.venv/bin")
     assert why(RUNC) == "not on PATH"
     assert why(Tool("python", Range("3"))) == "not on PATH"
@@ -76,6 +77,12 @@ def test_a_program_without_a_version_is_taken_only_if_released_and_put_in_place_
     assert isinstance(found, Entry)
     assert (found.path, found.origin) == (f"{cache}/bin/released", "installed manually")
     assert "can't print its version" in why(built)
+    path = Path(found.path)
+    record.save({"released": Entry.from_file(path, "v1", "release", "of an older checkout")})
+    assert why(released) == f"{path} is for another version of Slipway"
+    record.save({})
+    path.chmod(0o644)
+    assert why(released) == f"{path} is not executable; run `chmod +x {path}`"
 
 
 def test_a_part_is_taken_only_beside_a_whole_that_is_on_path(program: Program) -> None:

@@ -28,6 +28,7 @@ KIND = Kind(
     remains=Lazy("clusters.embedded.cluster.remains"),
     own=OWN,
     tools=_TOOLS,
+    more_tools=lambda _settings: (),  # these include the tools that build images
     tool_of_setting={"internet": "slirp4netns"},
     runs_on_host=True,
 )

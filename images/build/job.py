@@ -59,7 +59,8 @@ class JobImageSpec(BuildSpec):
     def from_inputs(inputs: Mapping[str, Any]) -> "JobImageSpec":
         name, trainer = inputs["name"], inputs.get("trainer")
         if "requirements" in inputs:
-            return RequirementsSpec.from_file(Path(inputs["requirements"]), inputs["base"], trainer)
+            base = inputs.get("base", TRAINER.name)  # missing in older states
+            return RequirementsSpec.from_file(Path(inputs["requirements"]), base, trainer)
         return JobImageSpec(name, Path(inputs["context"]), inputs["dockerfile"], trainer)
 
     @property

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from string import Template
@@ -33,6 +34,11 @@ def read(path: Path) -> Manifest:
 def rendered(path: Path, **names: str) -> list[Manifest]:
     """Return the objects in the YAML file at `path`, with each `$name` replaced by an argument."""
     return [*yaml.load_all(Template(path.read_text()).substitute(names), Loader=yaml.CSafeLoader)]
+
+
+def names_in(kubeconfig: object) -> tuple[str, ...]:
+    """Return the server, user and context in a kubeconfig of Slipway's; empty if it is unknown."""
+    return tuple(re.findall(r"[\s{](?:server|user|current-context): (\S+)", str(kubeconfig)))
 
 
 def restricted_namespace(name: str) -> Manifest:

@@ -14,7 +14,7 @@ from core import kube
 from core.context import Context
 from core.handler import Change, Handler, Properties
 from core.kube import ADMISSION, Request
-from core.manifests import MADE_BY
+from core.manifests import MADE_BY, names_in
 from core.wait import NotYet, until
 from jobs.api.client import Unreachable
 
@@ -52,7 +52,14 @@ class ClaimHandler(Handler):
 
     def update(self, state: Properties, inputs: Properties, context: Context) -> Properties:
         """Resize the claim, or create it in a new cluster."""
-        _apply(inputs, context)
+        existed, metadata = _apply(inputs, context), inputs["manifest"]["metadata"]
+        server, *_, chosen = names_in(state["kubeconfig"]) or ("", "")
+        if not existed and server not in names_in(inputs["kubeconfig"]):
+            context.warn(
+                f"{_name(inputs)} is new and empty. If {server} exists, its files stay there; "
+                f"to delete them: kubectl --context {chosen} --namespace {metadata['namespace']} "
+                f"delete persistentvolumeclaim {metadata['name']}"
+            )
         return {}
 
     def delete(self, state: Properties, context: Context) -> None:

@@ -1,5 +1,6 @@
 """What a cluster has is seen as far as the account may see it, and nothing is changed."""
 
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -160,14 +161,19 @@ def test_an_unreachable_cluster_says_so(api: FakeApi, monkeypatch: pytest.Monkey
         seen(gone)
 
 
-def test_a_failing_login_command_is_reported_with_its_output(api: FakeApi) -> None:
+@pytest.mark.parametrize(("in_terminal", "output"), [(False, ": .*run az login"), (True, "$")])
+def test_a_failing_login_command_is_reported_with_its_output(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch, output: str, *, in_terminal: bool
+) -> None:
+    """In a terminal, the output is there already."""
+    monkeypatch.setattr(sys, "stdin", None)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: in_terminal)
     failing = ["-c", "echo run az login first >&2; exit 3"]
     version = "client.authentication.k8s.io/v1"
     program = {"apiVersion": version, "command": "sh", "args": failing, "interactiveMode": "Never"}
     document = yaml.safe_load(api.kubeconfig)
     document["users"][0]["user"] = {"exec": program}
-    told = r"`sh`, which failed; log in again: .*run az login first"
-    with pytest.raises(Unusable, match=told):
+    with pytest.raises(Unusable, match=rf"`sh`, which failed; log in again{output}"):
         seen(yaml.safe_dump(document))
     assert api.asked == [], "nobody was asked as nobody"
 

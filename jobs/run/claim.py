@@ -14,7 +14,7 @@ from core import kube
 from core.context import Context
 from core.handler import Change, Handler, Properties
 from core.kube import ADMISSION, Request
-from core.manifests import MADE_BY, names_in
+from core.manifests import MADE_BY, made_by, names_in
 from core.wait import NotYet, until
 from jobs.api.client import Unreachable
 
@@ -90,10 +90,10 @@ def _apply(inputs: Properties, context: Context) -> bool:
             raise NotYet("a claim with that name is being deleted")
         own = desired["metadata"]["annotations"]
         annotations = existing["metadata"].get("annotations") or {}
-        if annotations.get(MADE_BY) != own[MADE_BY]:
+        if (maker := made_by(existing)) != own[MADE_BY]:
             raise RuntimeError(
-                f"{_name(inputs)} exists, created by {annotations.get(MADE_BY, 'another program')}."
-                f" To use it, set `claim: {desired['metadata']['name']}` on the volume instead of "
+                f"{_name(inputs)} exists, created by {maker or 'another program'}. To use it, set "
+                f"`claim: {desired['metadata']['name']}` on the volume instead of "
                 "`size`; otherwise rename the volume"
             )
         resources = desired["spec"]["resources"]

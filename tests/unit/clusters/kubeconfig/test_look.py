@@ -18,8 +18,10 @@ from clusters.kubeconfig.look import look
 from clusters.kubeconfig.look import remains as search
 from clusters.kubeconfig.settings import KubeconfigSettings
 from clusters.operator import operator_ready
+from core import manifests
 from core.kube import ADMISSION
 from core.manifests import KEPT, MADE_BY
+from core.paths import BACKEND_ID
 from tests.unit.fake_api import Answer, FakeApi, judged, served
 from tests.unit.not_none import not_none
 
@@ -90,6 +92,23 @@ def test_all_that_there_is_is_seen_each_thing_once(api: FakeApi) -> None:
     )
     changing = [path for method, path, _ in api.asked if method != "GET"]
     assert changing == [f"{JOBS}?dryRun=All"] * 2, "looking changes nothing"
+
+
+def test_a_stack_of_the_same_name_in_another_persons_backend_is_another_one(
+    api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen from a backend without an ID, as by an older version, it counts as the stack's own."""
+    monkeypatch.setenv("PULUMI_BACKEND_URL", f"file://{tmp_path}")
+    monkeypatch.setattr(manifests, "stack", lambda: "slipway/mine")
+    own = tmp_path / BACKEND_ID
+    for made_in in (None, "a1", "b2"):
+        if made_in is not None:
+            own.write_text(made_in)
+        api.says("GET", ACCOUNT, manifests.marked({"metadata": {}}))
+        assert seen(api.kubeconfig).jobs_of == "slipway/mine"
+    own.write_text("a1")
+    told = f"in another backend (if it was moved here, write its ID b2 to file://{own})"
+    assert seen(api.kubeconfig).jobs_of == f"slipway/mine {told}"
 
 
 def test_where_not_all_may_be_seen_its_usual_place_shows_the_operators_owner(api: FakeApi) -> None:

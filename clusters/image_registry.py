@@ -14,7 +14,7 @@ from pydantic.dataclasses import dataclass
 
 from clusters.cluster import REGISTRY_LOGIN
 from core.fields import CONFIG, Image, texts
-from core.manifests import Manifest
+from core.manifests import Manifest, owned
 from images.targets.registry_login import DOCKER_HUB, config, host, stored_login
 from images.targets.target import TargetError
 
@@ -134,13 +134,9 @@ def reached_alone(options: Any) -> Registry | None:
 def pull_secret(namespace: str, login: str) -> Manifest:
     """Return the Secret that nodes use to pull from a private registry."""
     encoded = base64.b64encode(login.encode()).decode()
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": REGISTRY_LOGIN, "namespace": namespace},
-        "type": "kubernetes.io/dockerconfigjson",
-        "data": {".dockerconfigjson": pulumi.Output.secret(encoded)},
-    }
+    data = {".dockerconfigjson": pulumi.Output.secret(encoded)}
+    secret = owned("Secret", REGISTRY_LOGIN, namespace)
+    return {**secret, "type": "kubernetes.io/dockerconfigjson", "data": data}
 
 
 def with_pull_secret(

@@ -70,8 +70,8 @@ def once_ended(results: Iterable[Output[Any]], value: pulumi.Input[str]) -> Outp
 
 
 def if_any(output: Output[Any]) -> Output[Any]:
-    """Return `output`, but as None if the update failed to create or change its resource."""
-    return Output.from_input(output.future())
+    """Return `output`, but, except in previews, as None if its resource failed or was skipped."""
+    return output if pulumi.runtime.is_dry_run() else Output.from_input(output.future())
 
 
 def provider_of(

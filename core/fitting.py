@@ -37,6 +37,7 @@ def _fit(kind: Any, value: Any, place: Path, lost: dict[str, str]) -> Any:
         any_of: dict[type, Any] = {dict: Mapping[str, Any], list: Sequence[Any]}
         kind = any_of.get(type(value), type(value))
     origin, inner = get_origin(kind) or kind, get_args(kind)
+    is_one = value in inner if origin is Literal else kind is bool is type(value)
     is_number = type(value) in {int, float} and abs(value) <= sys.float_info.max
     if is_dataclass(kind) and isinstance(value, Mapping):
         value = kind(**_fields(kind, value, place, lost))  # type: ignore[operator]  # a class
@@ -50,14 +51,10 @@ def _fit(kind: Any, value: Any, place: Path, lost: dict[str, str]) -> Any:
         value = utf8(value)
     elif kind is int and is_number and value == int(value):
         value = int(value)
-    elif value is not None and not (is_number if kind is float else _is_one(value, kind)):
+    elif value is not None and not (is_number if kind is float else is_one):
         lost |= {utf8(located("", place)): _shown(value)} if len(lost) < 100 else {}
         value = None
     return value
-
-
-def _is_one(value: object, kind: Any) -> bool:
-    return value in get_args(kind) if get_origin(kind) is Literal else kind is bool is type(value)
 
 
 def _shown(value: object) -> str:

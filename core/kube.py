@@ -6,10 +6,12 @@ import os
 import shutil
 import ssl
 import sys
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache, partial
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +19,7 @@ import urllib3
 import yaml
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
+from kubernetes.config.dateutil import parse_rfc3339
 from kubernetes.config.exec_provider import ExecProvider
 from kubernetes.config.kube_config import ConfigNode
 
@@ -93,24 +96,37 @@ def self_contained(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 def connect(kubeconfig: str) -> client.ApiClient:
     """Return a client for a kubeconfig's current context, or raise `config.ConfigException`."""
-    document = yaml.safe_load(kubeconfig)
-    users = document.get("users") if isinstance(document, dict) else None
-    user = (users[0].get("user") or {}) if users else {}
-    if (program := user.get("exec")) is not None:
-        user["exec"] = _limited(program)
-    if sys.platform == "linux":
-        # TLS reads keys only from files. The client would leave them in the temporary directory
-        # if this process were killed; an in-memory file disappears with the process.
-        document = _with_files_in_memory(document)
+    content, renewal = yaml.safe_load(kubeconfig), None
+    document = content if isinstance(content, dict) else {}
+    clusters, users = (
+        [each.get(kind) or {} for each in document.get(f"{kind}s") or ()]
+        for kind in ("cluster", "user")
+    )
+    user = users[0] if users else {}
+    if (program := user.pop("exec", None)) is not None and not user.keys() & {"token", "tokenFile"}:
+        # The client itself would leave a private key on the disk, and never renew a certificate.
+        fields, renewal = _log_in(program, clusters[0])
+        user |= fields
+    held = []
+    # TLS reads keys only from files. The client would leave them in the temporary directory if this
+    # process were killed; an in-memory file disappears with the process.
+    for entry in (*clusters, *users) if sys.platform == "linux" else ():
+        for key in _INLINE.keys() & entry.keys():
+            held.append(os.memfd_create("slipway"))
+            file = Path(f"/proc/self/fd/{held[-1]}")
+            file.write_bytes(base64.b64decode(entry.pop(key)))
+            entry[_INLINE[key]] = str(file)
     loaded = client.Configuration()
     config.load_kube_config_from_dict(  # type: ignore[no-untyped-call]
         document, client_configuration=loaded
     )
-    if program is not None and not (loaded.api_key or loaded.cert_file):
-        _explain(program)
     if "tokenFile" in user:
         loaded.refresh_api_key_hook = partial(_read_token, Path(user["tokenFile"]))  # type: ignore[assignment]
-    return _client(loaded)
+    api = _client(loaded)
+    for descriptor in held:
+        os.close(descriptor)
+    vars(api).update(kubeconfig=kubeconfig, renewal=renewal)  # for `send`
+    return api
 
 
 def inside() -> client.ApiClient:
@@ -121,27 +137,6 @@ def inside() -> client.ApiClient:
 
 
 def _client(loaded: client.Configuration) -> client.ApiClient:
-    # Callers retry; retries by urllib3 would multiply the time limits.
-    loaded.retries = False
-    # One connection for each log that a run follows; any more would be closed with a warning.
-    loaded.connection_pool_maxsize = 128
-    api = client.ApiClient(loaded)
-    settings = api.rest_client.pool_manager.connection_pool_kw
-    settings["ssl_context"] = _tls(loaded)
-    # urllib3 would load them again for each connection. Python crashes if that changes the context
-    # while another thread is using it for a handshake.
-    for loaded_already in ("ca_certs", "ca_cert_data", "cert_file", "key_file"):
-        settings[loaded_already] = None
-    return api
-
-
-def _read_token(file: Path, loaded: client.Configuration) -> None:
-    """Read a token again before each request, as it expires; the client would not."""
-    with suppress(OSError):  # The file is being replaced.
-        loaded.api_key["BearerToken"] = f"Bearer {file.read_text().strip()}"
-
-
-def _tls(loaded: client.Configuration) -> ssl.SSLContext:
     required = ssl.CERT_REQUIRED if loaded.verify_ssl else ssl.CERT_NONE
     context = urllib3.util.create_urllib3_context(cert_reqs=required)
     # Python 3.13 rejects certificates without an authority key identifier, and many clusters'
@@ -159,7 +154,23 @@ def _tls(loaded: client.Configuration) -> ssl.SSLContext:
         raise config.ConfigException(
             f"the kubeconfig's certificates can't be loaded: {error}"
         ) from error
-    return context
+    # Callers retry; retries by urllib3 would multiply the time limits.
+    loaded.retries = False
+    # One connection for each log that a run follows; any more would be closed with a warning.
+    loaded.connection_pool_maxsize = 128
+    api = client.ApiClient(loaded)
+    settings = api.rest_client.pool_manager.connection_pool_kw
+    # urllib3 would load the certificates again for each connection. Python crashes if that changes
+    # the context while another thread is using it for a handshake.
+    loaded_already = ("ca_certs", "ca_cert_data", "cert_file", "key_file")
+    settings |= {**dict.fromkeys(loaded_already), "ssl_context": context}
+    return api
+
+
+def _read_token(file: Path, loaded: client.Configuration) -> None:
+    """Read a token again before each request, as it expires; the client would not."""
+    with suppress(OSError):  # The file is being replaced.
+        loaded.api_key["BearerToken"] = f"Bearer {file.read_text().strip()}"
 
 
 @dataclass(frozen=True)
@@ -184,6 +195,10 @@ def send(api: client.ApiClient, request: Request, *, limit: Limit) -> urllib3.Ba
         urllib3.exceptions.HTTPError: There was no response, or one from a different server
             (`AnotherServer`).
     """
+    renewal = vars(api).get("renewal")
+    if renewal is not None and datetime.now(UTC) >= renewal:
+        with suppress(config.ConfigException):  # the API server rejects the old credentials
+            vars(api).update(vars(connect(vars(api)["kubeconfig"])))
     # The client's classes are not used: importing the one for pods takes 0.8 s of CPU time.
     content = "application/json"
     if request.method == "PATCH":
@@ -241,48 +256,32 @@ def reason(error: Exception) -> str:
     return f"the API server can't be reached: {error}"
 
 
-def _limited(program: dict[str, Any]) -> dict[str, Any]:
-    """Return a kubeconfig's login command, wrapped in a timeout because the client sets none."""
-    if shutil.which("timeout") is None:
-        return program
-    # In the foreground it can prompt the user, but the limit then ends only the command itself.
-    kept = ["--foreground"] if sys.stdin is not None and sys.stdin.isatty() else []
-    command = [str(_LOGIN_SECONDS), program.get("command"), *(program.get("args") or [])]
-    return {**program, "command": "timeout", "args": [*kept, "--kill-after=2", *command]}
-
-
-def _explain(program: dict[str, Any]) -> None:
-    """Raise an error that says why a login command failed; the client ignores such failures."""
-    what = "failed; log in again"
+def _log_in(
+    program: dict[str, Any], cluster: Mapping[str, Any]
+) -> tuple[dict[str, str], datetime | None]:
+    """Run a kubeconfig's login command; return fields for its user, and when to renew them."""
+    began, what, limited = time.monotonic(), "failed; log in again", program
+    if shutil.which("timeout") is not None:  # the client sets no limit
+        # In the foreground it can prompt the user, but the limit then ends only the command itself.
+        kept = ["--foreground"] if sys.stdin is not None and sys.stdin.isatty() else []
+        command = [str(_LOGIN_SECONDS), program.get("command"), *(program.get("args") or [])]
+        limited = {**program, "command": "timeout", "args": [*kept, "--kill-after=2", *command]}
     try:
-        ExecProvider(ConfigNode("exec", _limited(program)), None).run()  # type: ignore[no-untyped-call]
+        nodes = ConfigNode("exec", limited), None, ConfigNode("cluster", cluster)  # type: ignore[no-untyped-call]
+        status = ExecProvider(*nodes).run()  # type: ignore[no-untyped-call]
+        fields = {"token": token} if (token := status.get("token")) else {}
+        for kind in ("Certificate", "Key") if status.get("clientCertificateData") else ():
+            content = status[f"client{kind}Data"].encode()
+            fields[f"client-{kind.lower()}-data"] = base64.b64encode(content).decode()
+        end = status.get("expirationTimestamp")
+        if fields:
+            return fields, end and parse_rfc3339(end) - timedelta(minutes=1)  # type: ignore[no-untyped-call]
+        what = "printed neither a token nor a client certificate"
     except Exception as error:  # noqa: BLE001  # whatever the command does
-        what = f"{what}: {error}"
-        if "returned 124" in str(error):  # by timeout(1)
+        if time.monotonic() - began >= _LOGIN_SECONDS:  # stopped by timeout(1)
             what = f"did not finish within {_LOGIN_SECONDS} s: run it to see what it waits for"
-    command = program.get("command")
+        elif not isinstance(error, AttributeError):  # the client's, if the terminal has the output
+            what = f"{what}: {error}"
     raise config.ConfigException(
-        f"the kubeconfig's credentials come from `{command}`, which {what}"
+        f"the kubeconfig's credentials come from `{program.get('command')}`, which {what}"
     )
-
-
-def _with_files_in_memory(node: Any) -> Any:
-    if isinstance(node, list):
-        return [_with_files_in_memory(item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    return {
-        _INLINE.get(key, key): (
-            _in_memory(base64.b64decode(value)) if key in _INLINE else _with_files_in_memory(value)
-        )
-        for key, value in node.items()
-    }
-
-
-@cache
-def _in_memory(content: bytes) -> str:
-    """Return the path of an in-memory file that exists until this process exits."""
-    descriptor = os.memfd_create("slipway")
-    with os.fdopen(descriptor, "wb", closefd=False) as file:
-        file.write(content)
-    return f"/proc/self/fd/{descriptor}"

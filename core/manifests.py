@@ -2,12 +2,17 @@
 
 import hashlib
 import json
+import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from string import Template
 from typing import Any, cast
+from urllib.parse import unquote
 
 import yaml
+
+from core.paths import BACKEND_ID
 
 Manifest = dict[str, Any]
 
@@ -21,6 +26,9 @@ KEPT_DIRECTORY = "/opt/kept"
 """The path where pods mount the volume `KEPT_CLAIM`."""
 MADE_BY = "slipway.dev/stack"
 """The annotation that names an object's stack, even if `up` was killed before saving its state."""
+BACKEND = "slipway.dev/backend"
+"""The annotation with the ID of the stack's backend, as another person's may have a stack of that
+name. Backends other than Slipway's have no ID: those who share one can't use a name twice."""
 _RELEASE = """--type=merge --patch='{"metadata":{"finalizers":null}}'"""
 
 
@@ -33,6 +41,11 @@ def read(path: Path) -> Manifest:
 def rendered(path: Path, **names: str) -> list[Manifest]:
     """Return the objects in the YAML file at `path`, with each `$name` replaced by an argument."""
     return [*yaml.load_all(Template(path.read_text()).substitute(names), Loader=yaml.CSafeLoader)]
+
+
+def names_in(kubeconfig: object) -> tuple[str, ...]:
+    """Return the server, user and context in a kubeconfig of Slipway's; empty if it is unknown."""
+    return tuple(re.findall(r"[\s{](?:server|user|current-context): (\S+)", str(kubeconfig)))
 
 
 def restricted_namespace(name: str) -> Manifest:
@@ -63,15 +76,29 @@ def called(project: str, name: str) -> str:
 
 
 def marked(manifest: Manifest) -> Manifest:
-    """Return `manifest` with the annotation that names the current stack."""
+    """Return `manifest` with the annotations that name the current stack."""
     metadata = manifest["metadata"]
-    annotations = {**metadata.get("annotations", {}), MADE_BY: stack()}
+    annotations = {**metadata.get("annotations", {}), MADE_BY: stack(), **_backend()}
     return {**manifest, "metadata": {**metadata, "annotations": annotations}}
 
 
+def _backend() -> dict[str, str]:
+    """Return the annotation `BACKEND`, or {} if the stack is in another backend than Slipway's."""
+    url = os.environ.get("PULUMI_BACKEND_URL", "/")
+    file = Path(unquote(url.removeprefix("file://")), BACKEND_ID)
+    return {BACKEND: file.read_text()} if file.is_file() else {}
+
+
 def made_by(thing: Mapping[str, Any] | None) -> str | None:
-    """Return the stack that created an object; None for another party's or a missing object."""
-    stack = ((thing or {}).get("metadata", {}).get("annotations") or {}).get(MADE_BY)
+    """Return the stack that created an object; None for another party's or a missing object.
+
+    For a stack in another person's backend, the result says so, and thus differs from any name.
+    """
+    annotations = (thing or {}).get("metadata", {}).get("annotations") or {}
+    stack, other, own = annotations.get(MADE_BY), annotations.get(BACKEND), _backend()
+    if stack is not None and own and other not in {None, own[BACKEND]}:
+        place = f"{os.environ['PULUMI_BACKEND_URL']}/{BACKEND_ID}"
+        return f"{stack} in another backend (if it was moved here, write its ID {other} to {place})"
     return None if stack is None else str(stack)
 
 

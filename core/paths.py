@@ -11,6 +11,8 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 """The root of the checkout that contains this module."""
+BACKEND_ID = "slipway-id"
+"""The file with the ID of Slipway's own Pulumi backend, in that backend's directory."""
 
 
 def project_dir() -> Path:

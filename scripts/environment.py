@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from core import files
-from core.paths import CHECKOUT, cache_dir, environment_dir, project_dir, state_dir
+from core.paths import BACKEND_ID, CHECKOUT, cache_dir, environment_dir, project_dir, state_dir
 from scripts.cli.terminal import CommandError
 
 CLUSTER_ADDRESSES = (
@@ -64,6 +64,8 @@ def prepare() -> None:
     logs.touch()
     files.private_directory(state_dir())
     files.private_directory(backend())
+    if not (own := backend() / BACKEND_ID).exists():
+        files.write(own, secrets.token_hex(4), mode=0o600)
     file = passphrase_file()
     if file.exists():
         file.chmod(0o600)

@@ -112,15 +112,14 @@ def require_alone(found: Found, namespace: str, stack: str) -> None:
             "",
             f"the stack {other} installed this cluster's training operator, which handles only "
             "that stack's jobs. If Slipway installed a cluster's operator, only one stack can use "
-            f"that cluster: move this stack's jobs into slipway:jobs of {other}, or use a separate "
-            "cluster",
+            "that cluster: move the jobs into that stack's slipway:jobs, or use a separate cluster",
         )
     if (other := _other([found.namespaces.get(namespace), found.jobs_of], stack)) is not None:
         raise Unusable(
             "namespace",
             f"{namespace} contains the jobs of the stack {other}, and only one stack can use a "
-            "namespace: set another existing one, move this stack's jobs into slipway:jobs of "
-            f"{other}, or use a separate cluster",
+            "namespace: set another existing one, move the jobs into that stack's slipway:jobs, or "
+            "use a separate cluster",
         )
 
 

@@ -132,22 +132,23 @@ def too_dear(
     jobs: Sequence[TrainingJob], pools: Sequence[NodePool], own: PriceTable | None
 ) -> Iterator[Problem]:
     """Yield a problem for each job whose cost could exceed its `maxCost`, or is unknown."""
-    limited = [job for job in jobs if job.max_cost is not None]
-    if not limited:
-        return
-    costs = of_jobs(limited, pools, own)
-    unknown = [each for each in pools if each.gpus and not (own or default()).price_in(each)]
-    for job in limited:
-        cost, seconds, text = costs.get(job.name), job.timeout * (job.retries + 1) + job.hold, ""
-        if unknown and any(each.gpus for each in shares(job)):
+    for job in jobs:
+        if (limit := job.max_cost) is None or not any(each.gpus for each in shares(job)):
+            continue
+        cost, table = of_jobs([job], pools, own).get(job.name), own or default()
+        seconds, text = job.timeout * (job.retries + 1) + job.hold, ""
+        if cost is None:
+            unknown = (each for each in pools if each.gpus and not table.price_in(each))
             nodes = ", ".join(f"{each.size} in {each.region}" for each in unknown)
-            text = (
-                f"{job.max_cost:g} can't be checked, because there is no price for {nodes}; set "
-                "slipway:prices to a table that has one (docs/costs.md), or remove maxCost"
+            text = f"{limit:g} can't be checked, because there is no price for "
+            text += (
+                f"{nodes}; set slipway:prices to a table that has one (docs/costs.md), or remove it"
+                if nodes
+                else "the GPU nodes of an existing cluster; remove it"
             )
-        elif cost is not None and job.max_cost is not None and cost.most(seconds) > job.max_cost:
+        elif cost.most(seconds) > limit:
             text = (
-                f"{job.max_cost:g} is less than the job could cost if every attempt ran until its "
+                f"{limit:g} is less than the job could cost if every attempt ran until its "
                 f"timeout, {cost.most_in_words(seconds)}; lower timeout ({duration(job.timeout)} "
                 "per attempt), retries or workers, or raise maxCost"
             )

@@ -7,7 +7,7 @@ from datetime import date
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import yaml
 from pydantic import Field
@@ -119,11 +119,9 @@ def read(path: object) -> PriceTable | list[Problem]:
     try:
         text = (project_dir() / Path(path).expanduser()).read_text(encoding="utf-8")
         document = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        text = f"{quote(path)} can't be read as YAML: {' '.join(str(error).split())}"
-        return [Problem(KEY, text)]
-    except (OSError, RuntimeError, UnicodeError) as error:
-        return [Problem(KEY, f"{quote(path)} can't be read: {error}")]
+    except (OSError, RuntimeError, UnicodeError, yaml.YAMLError) as error:
+        how = " as YAML" if isinstance(error, yaml.YAMLError) else ""
+        return [Problem(KEY, f"{quote(path)} can't be read{how}: {' '.join(str(error).split())}")]
     if not isinstance(document, dict):
         text = f"{quote(path)} is not a map; it must contain currency, sources and prices, as in "
         return [Problem(KEY, f"{text}{DEFAULT.relative_to(CHECKOUT)}")]
@@ -137,7 +135,4 @@ def read(path: object) -> PriceTable | list[Problem]:
 @cache
 def default() -> PriceTable:
     """Return Slipway's price table, for stacks that have none of their own."""
-    table = read(str(DEFAULT))
-    if isinstance(table, PriceTable):
-        return table
-    raise ValueError("; ".join(map(str, table)))
+    return cast("PriceTable", read(str(DEFAULT)))

@@ -12,7 +12,7 @@ from clusters.cluster import REGISTRY_LOGIN, Cluster
 from clusters.image_registry import pull_secret
 from clusters.nodes import DEVICE_PLUGIN, GpuPool
 from core import tokens
-from core.declare import declare
+from core.declare import declare, if_any
 from core.manifests import Manifest, digest, rendered
 from infra.gpus import NAMESPACE, PLUGIN
 from infra.runs import Run
@@ -70,7 +70,7 @@ def device_plugin(pool: GpuPool, image: str, login: str | None = None) -> list[M
 
 def cuda_output(ready: Output[dict[str, Any]], runs: Mapping[str, Run]) -> Output[dict[str, Any]]:
     """Return the stack's output `cuda`, derived from the nodes' GPUs and the runs' results."""
-    results = {name: run.result for name, run in runs.items() if wants_gpus(run.job)}
+    results = {name: if_any(run.result) for name, run in runs.items() if wants_gpus(run.job)}
 
     def describe(values: Mapping[str, Any]) -> dict[str, Any]:
         verdict = judge_cuda(values["ready"], values["results"])
@@ -79,7 +79,7 @@ def cuda_output(ready: Output[dict[str, Any]], runs: Mapping[str, Run]) -> Outpu
             pulumi.log.warn(f"cuda: unverified: {verdict['reason']}")
         return verdict
 
-    return Output.all(ready=ready, results=results).apply(describe)
+    return Output.all(ready=if_any(ready), results=results).apply(describe)
 
 
 def judge_cuda(

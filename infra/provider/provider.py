@@ -13,6 +13,7 @@ from pulumi.runtime.proto import engine_pb2_grpc
 from core import tokens
 from core.context import Context, Silence
 from core.handler import Change, Handler, Lazy, Properties
+from core.manifests import names_in
 from core.paths import CHECKOUT
 from infra.provider.engine import EngineContext, plain_map, wrap_map
 
@@ -33,7 +34,7 @@ class SlipwayProvider(protocol.Provider):
         self._printed: set[tuple[str, str]] = set()
         self._refreshed: set[str] = set()
         self._passing: dict[str, dict[str, PropertyValue]] = {}
-        self._newest: dict[str, Properties] = {}  # the kubeconfig in this `up`, by server
+        self._newest: dict[tuple[str, ...], Properties] = {}  # this `up`'s kubeconfigs, by names
 
     def _handler(self, request: Any) -> Handler:
         # The SDK reads it from the URN, where parents' types precede a child's: `parent$child`.
@@ -53,8 +54,8 @@ class SlipwayProvider(protocol.Provider):
         handler = self._handler(request)
         inputs = plain_map(request.new_inputs)
         problems = handler.check(inputs)
-        if server := _server(inputs):
-            self._newest[server] = {"kubeconfig": inputs["kubeconfig"]}
+        if names := names_in(inputs.get("kubeconfig")):
+            self._newest[names] = {"kubeconfig": inputs["kubeconfig"]}
         # The engine stores the inputs that `check` returns, and sends them with later requests.
         stored = dict(request.new_inputs)
         passing = handler.passing_inputs & stored.keys()
@@ -118,7 +119,7 @@ class SlipwayProvider(protocol.Provider):
     async def delete(self, request: protocol.DeleteRequest) -> None:
         state = plain_map(request.properties)
         # The state's credentials may have expired since the last `up`.
-        state |= self._newest.get(_server(state), {})
+        state |= self._newest.get(names_in(state.get("kubeconfig")), {})
         await asyncio.to_thread(self._handler(request).delete, state, self._context(request.urn))
 
     async def construct(self, request: protocol.ConstructRequest) -> protocol.ConstructResponse:
@@ -140,11 +141,6 @@ def _properties(
 ) -> dict[str, PropertyValue]:
     """Merge outputs over the original inputs, so that a secret input stays secret."""
     return {**inputs, **wrap_map(outputs, handler.secret_outputs)}
-
-
-def _server(properties: Properties) -> str:
-    """Return the API server's address in a resource's kubeconfig; empty if it is unknown."""
-    return "".join(re.findall(r"\sserver: (\S+)", str(properties.get("kubeconfig")))[:1])
 
 
 def response(changes: list[Change]) -> protocol.DiffResponse:

@@ -14,7 +14,7 @@ from core import kube
 from core.context import Context
 from core.handler import Change, Handler, Properties
 from core.kube import ADMISSION, Request
-from core.manifests import MADE_BY
+from core.manifests import MADE_BY, made_by, names_in
 from core.wait import NotYet, until
 from jobs.api.client import Unreachable
 
@@ -52,7 +52,14 @@ class ClaimHandler(Handler):
 
     def update(self, state: Properties, inputs: Properties, context: Context) -> Properties:
         """Resize the claim, or create it in a new cluster."""
-        _apply(inputs, context)
+        existed, metadata = _apply(inputs, context), inputs["manifest"]["metadata"]
+        server, *_, chosen = names_in(state["kubeconfig"]) or ("", "")
+        if not existed and server not in names_in(inputs["kubeconfig"]):
+            context.warn(
+                f"{_name(inputs)} is new and empty. If {server} exists, its files stay there; "
+                f"to delete them: kubectl --context {chosen} --namespace {metadata['namespace']} "
+                f"delete persistentvolumeclaim {metadata['name']}"
+            )
         return {}
 
     def delete(self, state: Properties, context: Context) -> None:
@@ -83,10 +90,10 @@ def _apply(inputs: Properties, context: Context) -> bool:
             raise NotYet("a claim with that name is being deleted")
         own = desired["metadata"]["annotations"]
         annotations = existing["metadata"].get("annotations") or {}
-        if annotations.get(MADE_BY) != own[MADE_BY]:
+        if (maker := made_by(existing)) != own[MADE_BY]:
             raise RuntimeError(
-                f"{_name(inputs)} exists, created by {annotations.get(MADE_BY, 'another program')}."
-                f" To use it, set `claim: {desired['metadata']['name']}` on the volume instead of "
+                f"{_name(inputs)} exists, created by {maker or 'another program'}. To use it, set "
+                f"`claim: {desired['metadata']['name']}` on the volume instead of "
                 "`size`; otherwise rename the volume"
             )
         resources = desired["spec"]["resources"]

@@ -10,6 +10,7 @@ import pytest
 
 from clusters import owner
 from core.files import private_directory
+from core.paths import BACKEND_ID
 from jobs.records import archive
 from scripts.cli import calls
 from scripts.cli.__main__ import slipway
@@ -30,7 +31,7 @@ def test_the_passphrase_is_random_and_private_and_stays(state: Path) -> None:
     """Also where others could enter before."""
     state.mkdir(mode=0o755)
     prepare()
-    first = passphrase_file().read_text()
+    first, own = passphrase_file().read_text(), (backend() / BACKEND_ID).read_text()
     assert len(first.strip()) >= 32
     assert passphrase_file().stat().st_mode & 0o777 == 0o600
     assert {stat.S_IMODE(each.stat().st_mode) for each in (state, backend())} == {0o700}
@@ -42,6 +43,7 @@ def test_the_passphrase_is_random_and_private_and_stays(state: Path) -> None:
     passphrase_file().unlink()
     prepare()
     assert passphrase_file().read_text() != first
+    assert (backend() / BACKEND_ID).read_text() == own
 
 
 def test_a_lost_passphrase_is_reported_and_not_replaced() -> None:

@@ -152,7 +152,7 @@ def test_another_stacks_operator_is_that_stacks_alone(found: Found) -> None:
     said = str(caught.value)
     assert said.startswith("slipway:cluster: the stack slipway/dev installed")
     assert "If Slipway installed a cluster's operator, only one stack can use" in said
-    assert "move this stack's jobs into slipway:jobs of slipway/dev, or use a separate" in said
+    assert "move the jobs into that stack's slipway:jobs, or use a separate" in said
     harmful = ("import", "upsert", "existing", "set it here", "cluster.namespace")
     assert [each for each in harmful if each in said] == []
 
@@ -169,7 +169,7 @@ def test_another_stacks_operator_is_that_stacks_alone(found: Found) -> None:
 def test_stacks_with_an_existing_operator_need_separate_namespaces(found: Found) -> None:
     told = (
         "^slipway:cluster.namespace: team-a contains the jobs of the stack slipway/dev.*"
-        "set another existing one, move this stack's jobs into slipway:jobs of"
+        "set another existing one, move the jobs into that stack's slipway:jobs"
     )
     with pytest.raises(Unusable, match=told):
         require_alone(found, "team-a", MINE)

@@ -1,5 +1,6 @@
 """What a cluster has is seen as far as the account may see it, and nothing is changed."""
 
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,8 +18,10 @@ from clusters.kubeconfig.look import look
 from clusters.kubeconfig.look import remains as search
 from clusters.kubeconfig.settings import KubeconfigSettings
 from clusters.operator import operator_ready
+from core import manifests
 from core.kube import ADMISSION
 from core.manifests import KEPT, MADE_BY
+from core.paths import BACKEND_ID
 from tests.unit.fake_api import Answer, FakeApi, judged, served
 from tests.unit.not_none import not_none
 
@@ -91,6 +94,23 @@ def test_all_that_there_is_is_seen_each_thing_once(api: FakeApi) -> None:
     assert changing == [f"{JOBS}?dryRun=All"] * 2, "looking changes nothing"
 
 
+def test_a_stack_of_the_same_name_in_another_persons_backend_is_another_one(
+    api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen from a backend without an ID, as by an older version, it counts as the stack's own."""
+    monkeypatch.setenv("PULUMI_BACKEND_URL", f"file://{tmp_path}")
+    monkeypatch.setattr(manifests, "stack", lambda: "slipway/mine")
+    own = tmp_path / BACKEND_ID
+    for made_in in (None, "a1", "b2"):
+        if made_in is not None:
+            own.write_text(made_in)
+        api.says("GET", ACCOUNT, manifests.marked({"metadata": {}}))
+        assert seen(api.kubeconfig).jobs_of == "slipway/mine"
+    own.write_text("a1")
+    told = f"in another backend (if it was moved here, write its ID b2 to file://{own})"
+    assert seen(api.kubeconfig).jobs_of == f"slipway/mine {told}"
+
+
 def test_where_not_all_may_be_seen_its_usual_place_shows_the_operators_owner(api: FakeApi) -> None:
     with_operator(api)
     usual = deployed("kubeflow", "training-operator", "1")
@@ -160,14 +180,19 @@ def test_an_unreachable_cluster_says_so(api: FakeApi, monkeypatch: pytest.Monkey
         seen(gone)
 
 
-def test_a_failing_login_command_is_reported_with_its_output(api: FakeApi) -> None:
+@pytest.mark.parametrize(("in_terminal", "output"), [(False, ": .*run az login"), (True, "$")])
+def test_a_failing_login_command_is_reported_with_its_output(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch, output: str, *, in_terminal: bool
+) -> None:
+    """In a terminal, the output is there already."""
+    monkeypatch.setattr(sys, "stdin", None)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: in_terminal)
     failing = ["-c", "echo run az login first >&2; exit 3"]
     version = "client.authentication.k8s.io/v1"
     program = {"apiVersion": version, "command": "sh", "args": failing, "interactiveMode": "Never"}
     document = yaml.safe_load(api.kubeconfig)
     document["users"][0]["user"] = {"exec": program}
-    told = r"`sh`, which failed; log in again: .*run az login first"
-    with pytest.raises(Unusable, match=told):
+    with pytest.raises(Unusable, match=rf"`sh`, which failed; log in again{output}"):
         seen(yaml.safe_dump(document))
     assert api.asked == [], "nobody was asked as nobody"
 

@@ -173,6 +173,8 @@ def test_a_job_above_its_cost_limit_is_refused(limit: float | None, *, refused: 
 
 
 def test_a_cost_limit_without_a_price_is_refused_and_one_without_gpus_is_kept() -> None:
+    (problem,) = estimates.too_dear([job(max_cost=5.0)], [], None)
+    assert "no price for the GPU nodes of an existing cluster; remove it" in str(problem)
     (problem,) = estimates.too_dear([job(max_cost=5.0)], [TRAINED, UNKNOWN], EUROS)
     assert "5 can't be checked, because there is no price for Standard_Big in west" in str(problem)
     assert [*estimates.too_dear([job(backend="gloo", max_cost=5.0)], [UNKNOWN], EUROS)] == []

@@ -132,16 +132,23 @@ def test_a_passing_input_reaches_what_the_engine_asks_for_and_no_state(plugin: P
     assert plugin.told[-1][0] == "looked with hush"
 
 
-@pytest.mark.parametrize(("server", "token"), [("https://a", "new"), ("https://b", "old")])
-def test_a_deletion_uses_the_newest_credentials_for_its_server(
-    plugin: Plugin, server: str, token: str
+@pytest.mark.parametrize(
+    ("server", "context", "token"),
+    [("https://a", "x", "new"), ("https://b", "x", "old"), ("https://a", "team-b", "old")],
+)
+def test_a_deletion_uses_the_newest_credentials_of_its_context_on_its_server(
+    plugin: Plugin, server: str, context: str, token: str
 ) -> None:
-    def box(server: str, token: str) -> Struct:
-        return struct(size=1, kubeconfig=secret(kube.kubeconfig(token, {"server": server}, {})))
+    """Another component's may not delete, or reach another cluster behind the same proxy."""
 
-    plugin.calls.Check(provider_pb2.CheckRequest(urn=URN, news=box("https://a", "new")))
-    plugin.calls.Delete(provider_pb2.DeleteRequest(urn=URN, properties=box(server, "old")))
-    assert f"current-context: {token}\n" in plugin.told[-1][0]
+    def box(server: str, context: str, token: str) -> Struct:
+        content = kube.kubeconfig(context, {"server": server}, {"token": token})
+        return struct(size=1, kubeconfig=secret(content))
+
+    plugin.calls.Check(provider_pb2.CheckRequest(urn=URN, news=box("https://a", "x", "new")))
+    old = provider_pb2.DeleteRequest(urn=URN, properties=box(server, context, "old"))
+    plugin.calls.Delete(old)
+    assert f"token: {token}\n" in plugin.told[-1][0]
 
 
 def diff(*ignored: str, urn: str = URN) -> provider_pb2.DiffRequest:

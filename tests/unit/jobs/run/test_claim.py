@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from core.manifests import KEPT_CLAIM
+from core.manifests import KEPT_CLAIM, MADE_BY
 from jobs.model import volumes
 from jobs.run import claim
 from jobs.run.claim import ClaimHandler
@@ -41,6 +41,22 @@ def test_a_deleted_claim_is_created_again_by_the_next_up() -> None:
         assert not change.replace
         api.says("GET", path, {"metadata": METADATA})
         assert ClaimHandler().diff(there, there, Row()) == []
+
+
+def test_who_moves_to_another_cluster_is_told_where_the_files_stay() -> None:
+    """Unless the cluster is the same one at another address."""
+    manifest = volumes.claim(KEPT_CLAIM, "slipway-jobs", size="10Gi")
+    manifest["metadata"]["annotations"] = {MADE_BY: "slipway/mine"}
+    path, row = "/api/v1/namespaces/slipway-jobs/persistentvolumeclaims", Row()
+    with served(FakeApi()) as api:
+        now = {"manifest": manifest, "kubeconfig": api.kubeconfig}
+        before = {**now, "kubeconfig": api.kubeconfig.replace(str(api.port), "1")}
+        api.says("POST", path, manifest, status=201)
+        ClaimHandler().update(before, now, row)
+        api.says("GET", f"{path}/{KEPT_CLAIM}", manifest)
+        ClaimHandler().update(before, now, row)
+    (told,) = row.said
+    assert "If http://127.0.0.1:1 exists, its files stay there" in told
 
 
 def test_a_busy_api_server_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -250,8 +250,8 @@ def test_what_goes_with_a_stack_is_its_jobs_files_and_mlflows_runs() -> None:
     tracked = {"deployment": {"resources": [{"type": tokens.TRACKING_READY}]}}
     runs, words = fetch.lost_with("dev", state, tracked)
     failed = {("broken", "succeeded"), ("broken", ""), ("nothing", "")}
-    assert {*runs} == {("old", ""), ("mine", ""), ("own", ""), *failed}
-    assert words == "the files of 6 runs, 4.0 MB or more; MLflow's runs"
+    assert {*runs} == {("old", ""), ("mine", ""), ("own", ""), ("own-volume", ""), *failed}
+    assert words == "the files of 7 runs, 4.0 MB or more; MLflow's runs"
     assert fetch.lost_with("other", StackState(), {}) == ([], "")
 
 

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
-from core.paths import CHECKOUT, of_project, state_dir
+from core.files import locked
+from core.paths import CHECKOUT, distinct, of_project, state_dir
 from jobs.model.job import TrainingJob
 from jobs.observe import verdict
 from jobs.observe.run_state import RunState
@@ -78,18 +79,19 @@ def test_a_program_has_the_result_that_it_has_in_a_cluster(
 ) -> None:
     """Printed numbers are found, ranks meet at the master, the rank that failed first is named.
 
-    Of a job's runs the files of the last five are kept.
+    Of a job's runs the files of the last five are kept, and of those that are still running.
     """
     folder = state_dir() / "local" / of_project("mine") / "runs" / name
     older = [f"{name}-20260101-10000{number}" for number in range(1, 7)]
     for each in older:
         (folder / f"{each}-ab12").mkdir(parents=True)
-    found, result = run(name)
+    with locked(folder / f"{older[0]}-ab12" / ".lock"):
+        found, result = run(name)
     assert found == code
     assert {key: result.get(key) for key in expected} == expected
     kept = sorted(each.name for each in folder.iterdir())
-    assert [each.removesuffix("-ab12") for each in kept[:4]] == older[2:]
-    assert len(kept) == 5
+    assert [each.removesuffix("-ab12") for each in kept[:5]] == [older[0], *older[2:]]
+    assert len(kept) == 6
 
 
 def test_the_error_is_named_and_others_end(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
@@ -134,9 +136,10 @@ time.sleep(600)
 _QUICKLY = """
 import sys
 from jobs.run import local as run
-from scripts.cli import local
+from scripts.cli.calls import call
 run._STOP_SECONDS = 0.5
-sys.exit(local.run_script(sys.argv[1], settings=["workers=1"], python=sys.executable))
+arguments = {"script": sys.argv[1], "settings": ["workers=1"], "python": sys.executable}
+sys.exit(call("run", "cli.local:run_script", arguments))
 """
 
 
@@ -248,3 +251,6 @@ def test_a_local_rank_gets_the_users_environment_and_its_own_variables(
     [log] = (state_dir() / "local").glob("*/runs/shows/*/0-*.log")
     seen = log.read_text().partition("seen: ")[2].split("\n")[0]
     assert seen == f"0 {os.environ['HOME']} secret 1 None shows shows-master-0"
+    lock = state_dir() / "local" / distinct(script) / "kept/checkpoints-of-train.lock"
+    with locked(lock), pytest.raises(TimeoutError, match=r"checkpoints-of-train.*by process"):
+        local.run_script(str(script), [], settings, sys.executable)

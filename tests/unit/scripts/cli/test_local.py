@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import yaml
@@ -22,6 +23,7 @@ from jobs.observe.run_state import RunState
 from jobs.result import End
 from jobs.run import local as local_run
 from scripts.cli import local
+from scripts.cli.runs.logs import Printer
 from scripts.cli.terminal import CommandError
 from tests.portable.results import ENTRIES, lasting, run_here
 from tests.unit.shell_program import shell_program
@@ -164,6 +166,18 @@ def test_ctrl_c_ends_all_ranks_and_their_children(tmp_path: Path, number: signal
             assert mark not in file.read_bytes()
 
 
+def test_a_closed_terminal_leaves_ranks_time_to_save(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saves = f"print('saving', flush=True), time.sleep(0.5), open('{folder}/saved', 'w'), exit(1)"
+    handler = f"import signal, time; signal.signal(signal.SIGTERM, lambda *_: ({saves}))"
+    (folder / "saves.py").write_text(f"{handler}; print('begun', flush=True); time.sleep(60)")
+    monkeypatch.setattr(Printer, "print", Mock(side_effect=BrokenPipeError))
+    with pytest.raises(BrokenPipeError):
+        run("saves", script="saves.py", workers=0)
+    assert (folder / "saved").exists()
+
+
 def test_what_needs_a_cluster_is_refused_all_at_once(run: Run) -> None:
     token = {"TOKEN": {"config": "hfToken"}}
     with pytest.raises(CommandError) as caught:
@@ -236,6 +250,9 @@ def test_scripts_of_the_same_name_keep_their_own_checkpoints(tmp_path: Path) -> 
         script.write_text(text)
         assert local.run_script(str(script), [], settings, sys.executable) == 1
     assert len([*state_dir().glob("local/train-*/kept/checkpoints/train/*/step")]) == 2
+    lock = state_dir() / "local" / distinct(script) / "kept/checkpoints-of-train.lock"
+    with locked(lock), pytest.raises(TimeoutError, match=r"checkpoints-of-train.*by process"):
+        local.run_script(str(script), [], settings, sys.executable)
 
 
 def test_a_local_rank_gets_the_users_environment_and_its_own_variables(
@@ -251,6 +268,3 @@ def test_a_local_rank_gets_the_users_environment_and_its_own_variables(
     [log] = (state_dir() / "local").glob("*/runs/shows/*/0-*.log")
     seen = log.read_text().partition("seen: ")[2].split("\n")[0]
     assert seen == f"0 {os.environ['HOME']} secret 1 None shows shows-master-0"
-    lock = state_dir() / "local" / distinct(script) / "kept/checkpoints-of-train.lock"
-    with locked(lock), pytest.raises(TimeoutError, match=r"checkpoints-of-train.*by process"):
-        local.run_script(str(script), [], settings, sys.executable)

@@ -20,7 +20,6 @@ from jobs.records.archive import entries
 from jobs.records.history import Record
 from jobs.result import RunResult, explain
 from jobs.run.gate import LIMITS
-from scripts.cli.backend import locks
 from scripts.cli.config import load_settings, require_job, without_runs
 from scripts.cli.from_yaml import as_yaml
 from scripts.cli.runs import charts, report_data
@@ -60,7 +59,7 @@ def read(stack: str, job: str = "") -> list[Section]:
         require_job(stack, job, state.jobs)
     settings = load_settings(stack)
     declared = () if settings is None else settings.jobs
-    results = outcomes(state, declared, is_busy=bool(locks(stack)))
+    results = outcomes(stack, state, declared)
     return [
         section(stack, with_limits(each, declared), results[name])
         for name, each in state.jobs.items()

@@ -31,7 +31,6 @@ def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made([rank_log(0)])
     state = StackState(jobs={"mine": made_page.state(SUCCEEDED)})
     monkeypatch.setattr(report, "read_state", lambda *_, **__: state)
-    monkeypatch.setattr(report, "locks", lambda _: [])
     monkeypatch.setattr(report, "load_settings", lambda _: None)
     monkeypatch.setattr(bootstrap, "add_extra", lambda *_: tmp_path)
 

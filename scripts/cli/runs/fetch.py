@@ -57,7 +57,7 @@ def fetch(stack: str, job: str, to: str = "", run: str | None = None) -> int:
     state = read_state(stack, secrets=True)
     declared, result = find(stack, state, job)
     expected, url = result.files, folder_of(declared, result)
-    run_id = str(result.run_id)
+    run_id = result.run_id or "(never started)"
     if run == _SUCCEEDED:
         if (place := declared.kept) is None:
             raise CommandError(

@@ -97,10 +97,11 @@ def _as_json(value: Any, **options: Any) -> str:
 def section(stack: str, state: JobState, outcome: Outcome) -> Section:
     """Return the values for a job's section in the template."""
     kept = archive.of_job(stack, state.name)
-    records, runs = remembered(stack, state), kept.runs()
+    is_refused = outcome.result is not None and outcome.result.run_id is None
+    records, runs = remembered(stack, state), [] if is_refused else kept.runs()
     # The latest run with any record.
     ids = [*(each.run_id for each in records), *(each.id for each in runs)]
-    run_id = max(ids, key=archive.by_time, default="")
+    run_id = "" if is_refused else max(ids, key=archive.by_time, default="")
     record = next((each for each in records if each.run_id == run_id), None)
     if outcome.result is not None and outcome.result.run_id not in {None, run_id}:
         # The state still contains the previous run.

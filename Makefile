@@ -24,8 +24,9 @@ JUNIT  ?=
 SOURCE ?=
 FILE   ?=
 
+KNOWN := STACK PYTHON JOB RANK RUN PORT WITH TO KEEP FOLLOW WAIT FORMAT BASE MINUTES QUICK ROWS JUNIT SOURCE FILE
 # Neither make nor a shell may interpret a value, so recipes refer to it as "$$ARG_STACK".
-$(foreach name,STACK PYTHON JOB RANK RUN PORT WITH TO KEEP FOLLOW WAIT FORMAT BASE MINUTES QUICK ROWS JUNIT SOURCE FILE,\
+$(foreach name,$(KNOWN),\
     $(eval override $(name) := $$(value $(name)))$(eval export ARG_$(name) := $$(value $(name))))
 export SOURCE
 
@@ -47,7 +48,18 @@ SPREAD   := -n 3 --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
 COUNTING := export PYTHONPATH="$$PWD/tests/counting" CLI_CALLS="$$(mktemp)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools python test-python browser up preview down rerun wait logs stacks shell debug results fetch report compare ui import local kubeconfig env check lint types unit test test-long smoke bench-commands bench-train bench-scale soak audit drill wheel picture
+GOALS := help setup tools python test-python browser up preview down rerun wait logs stacks shell debug results fetch report compare ui import local kubeconfig env check lint types unit test test-long smoke bench-commands bench-train bench-scale soak audit drill wheel picture
+.PHONY: $(GOALS)
+
+# A mistake must not remove or train something else. By now, only unknown variables come from the
+# command line; those with an underscore are environment variables. Shells complete with .DEFAULT.
+$(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(if $(findstring _,$(name)),,\
+    $(error There is no variable $(name), so nothing was run; use one of: $(KNOWN)))))
+$(foreach name,$(filter-out $(GOALS) .DEFAULT .PHONY,$(MAKECMDGOALS)),\
+    $(error There is no command `make $(name)`, so nothing was run; `make help` lists the commands))
+$(if $(and $(filter up down,$(MAKECMDGOALS)),$(JOB)$(TO)),$(error `make up` and `make down` are for all jobs of a stack,\
+    so $(if $(JOB),JOB=$(JOB),TO=$(TO)) is not allowed, and nothing was run. To train one job again, use `make rerun JOB=…`;\
+    to remove it, delete its entry and run `make up`; to copy the files first, use `make down KEEP=directory`))
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12

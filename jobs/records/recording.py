@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -16,7 +16,7 @@ from jobs.records.archive import COMPLETE, NOTE, Run, open_private
 
 _LOG_BYTES = 64 * 2**20
 _RUN_BYTES = 2 * 2**30
-_LOCK_SECONDS = 10.0
+_LOCK, _LOCK_SECONDS = ".lock", 10.0
 T = TypeVar("T")
 
 
@@ -72,7 +72,7 @@ class Recording:
 
     def _open(self) -> None:
         private_directory(self.run.directory)
-        lock = self.run.directory / ".lock"
+        lock = self.run.directory / _LOCK
         lock.touch(0o600)
         self._lock.enter_context(locked(lock, limit=_LOCK_SECONDS))
         self.run.describe(self.topology)
@@ -106,6 +106,13 @@ class Recording:
                     "that its pods still have"
                 )
             return None
+
+
+def is_recording(run: Run) -> bool:
+    """Return whether a process is recording a run."""
+    with suppress(TimeoutError), locked(run.directory / _LOCK, limit=0):
+        return False
+    return True
 
 
 def _repair(path: Path) -> None:

@@ -5,7 +5,6 @@ import signal
 import socket
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -61,6 +60,7 @@ class LocalRun:
     _replicas: list[LocalProcess] = field(default_factory=list)
     _readers: list[threading.Thread] = field(default_factory=list)
     _lines: "Queue[tuple[int, Line]]" = field(default_factory=partial(Queue, _MOST_LINES))
+    _ignored: tuple[type[OSError], ...] = ()  # what `show` may raise
 
     def to_the_end(self) -> RunResult:
         """Return the run's result, even if it failed, after all of its processes have exited.
@@ -106,18 +106,21 @@ class LocalRun:
 
     def _drain(self) -> None:
         """Process the lines printed so far; if there are none, wait briefly."""
-        batches = defaultdict[int, list[Line]](list)
+        new: list[tuple[int, Line]] = []
         with suppress(Empty):
             for count in range(_MOST_LINES):
                 number, line = self._lines.get(timeout=0 if count else _TICK_SECONDS)
-                self.show(number, line.text)
-                batches[number].append(line)
-        for number, lines in batches.items():
-            name = self._replicas[number].name
-            self._recording.take(Container(number, name, name, False, False), lines)
-            self._state.see_sign((number, lines))
-            for line in lines if number == 0 else ():
+                new.append((number, line))
+        for each in self._replicas:
+            if lines := [line for number, line in new if number == each.number]:
+                source = Container(each.number, each.name, each.name, False, False)
+                self._recording.take(source, lines)
+                self._state.see_sign((each.number, lines))
+        for number, line in new:
+            if number == 0:
                 self._state.progress.see(line.text)
+            with suppress(*self._ignored):
+                self.show(number, line.text)
 
     def _end(self, elapsed: float) -> End | None:
         """Evaluate the processes as the training operator would, but without restarts."""
@@ -138,6 +141,7 @@ class LocalRun:
         """Stop the processes: with SIGTERM, to make them print stack traces, then with SIGKILL."""
         seconds = _STOP_SECONDS if self.job.checkpoint is None else _STOP_WITH_CHECKPOINT_SECONDS
         deadline = time.monotonic() + seconds
+        self._ignored = (OSError,)  # a closed terminal must not cut the grace period short
         try:
             for each in self._replicas:
                 each.process.terminate()

@@ -3,6 +3,7 @@
 It imports only click, so that help and completion work before a Python environment exists.
 """
 
+import os
 from collections.abc import Callable
 from functools import partial
 from pkgutil import resolve_name
@@ -51,6 +52,8 @@ def _add(name: str, function: str, text: str, *params: click.Parameter) -> None:
 
 
 _text, _argument = partial(click.Option, default=""), partial(click.Argument, default="")
+# Not every shell expands ~ after an equals sign. As a Path, "" would be the current directory.
+_path = partial(_text, callback=lambda _, __, path: os.path.expanduser(path))  # noqa: PTH111
 _stack = partial(click.Option, ["--stack"], default="dev", show_default=True)
 STACK = _stack(shell_complete=_stacks, help="Stack whose settings are in Pulumi.STACK.yaml.")
 JOB, FILE = _argument(["job"]), _argument(["file"])
@@ -58,12 +61,12 @@ CLUSTER = click.Option(["--cluster"], help="Kind of cluster, such as embedded or
 SCRIPT = click.Option(["--script"], help="Program: a Python file or a folder.")
 RANKS = click.Option(["--ranks"], type=click.IntRange(min=1), help="Number of processes.")
 BUILD = click.Option(["--build"], is_flag=True, help="Build the job's image from a Dockerfile.")
-KEEP = _text(["--keep"], help="Copy the jobs' files into this directory first.")
+KEEP = _path(["--keep"], help="Copy the jobs' files into this directory first.")
 DETACH = click.Option(["--detach"], is_flag=True, help="Return once the ranks are running.")
 RANK = click.Option(["--rank"], type=click.IntRange(min=0), help="Only the rank with this number.")
 FOLLOW = click.Option(["--follow"], type=click.Choice("01"), default="1", help="Follow the output.")
 FORMAT = click.Option(["--format"], type=click.Choice(["text", "json"]), default="text")
-TO = _text(["--to"], help="Path to write to; by default outputs/JOB/RUN or report.html.")
+TO = _path(["--to"], help="Path to write to; by default outputs/JOB/RUN or report.html.")
 RUN = click.Option(["--run"], type=click.Choice(["succeeded"]), help="Use the last successful run.")
 _port = partial(click.Option, ["--port"], type=click.IntRange(1, 2**16 - 1), show_default=True)
 PORT, DEBUG_PORT = _port(default=5000), _port(default=5678)
@@ -73,8 +76,8 @@ WORKERS = click.Option(
     ["--workers"], type=click.IntRange(min=0), help="Workers in addition to rank 0; by default 1."
 )
 SET = click.Option(["--set", "settings"], multiple=True, help="Job setting as NAME=YAML.")
-PYTHON = _text(["--python"], help="Python to run the ranks with; by default python3 on PATH.")
-JUNIT = _text(["--junit"], help="Also write a JUnit XML report to this file.")
+PYTHON = _path(["--python"], help="Python to run the ranks with; by default python3 on PATH.")
+JUNIT = _path(["--junit"], help="Also write a JUnit XML report to this file.")
 
 _add("init", "cli.init:init", "Create a stack's file.", CLUSTER, SCRIPT, RANKS, BUILD, STACK)
 _add("up", "cli.commands:up", "Create or update the stack and run its jobs.", DETACH, STACK)

@@ -112,7 +112,7 @@ def locks(stack: str) -> dict[Path, dict[str, Any]]:
     """
     result = {}
     for file in sorted(lock_directory(stack).glob("*.json")):
-        with suppress(FileNotFoundError):  # it has been released
+        with suppress(FileNotFoundError, ValueError):  # released, or empty after a power failure
             result[file] = json.loads(file.read_text())
     return result
 

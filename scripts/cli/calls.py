@@ -1,6 +1,7 @@
 """Call a command's function with the environment, tools and lock that it needs; print errors."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -23,6 +24,9 @@ _CHANGING = frozenset({"up", "preview", "rerun", "down"})
 
 def call(command: str, function: str, arguments: Mapping[str, Any]) -> int:
     """Run a command and return its exit status, which is 1 if this function printed an error."""
+    for number in (signal.SIGTERM, signal.SIGHUP):  # as after Ctrl-C, no kubeconfig is left
+        if signal.getsignal(number) is signal.SIG_DFL:  # not under nohup
+            signal.signal(number, signal.default_int_handler)
     try:
         target = f"scripts.{function}"
         # These commands find the stack's file themselves and run in the user's environment.

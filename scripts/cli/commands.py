@@ -7,12 +7,11 @@ from typing import Any
 
 from core import tokens
 from core.context import NO_WAIT_VARIABLE, SHOWN_VARIABLE, SUMMARY_VARIABLE
-from core.problem import meant
 from core.process import CommandFailed
 from scripts.cli.backend import INTERRUPTED, QUIET, Cli, exists, exported, name_of, rows
-from scripts.cli.config import ensure_own, jobs_of, require_job, without_runs
+from scripts.cli.config import ensure_own, jobs_of, load_settings, require_job, without_runs
 from scripts.cli.recovery import recover
-from scripts.cli.terminal import CommandError, echo
+from scripts.cli.terminal import echo
 
 
 def up(stack: str, *, detach: bool = False) -> int:
@@ -44,10 +43,10 @@ def rerun(stack: str, job: str) -> int:
     runs = run_urns(exported(stack))
     if not runs:
         raise without_runs(stack)
-    if job not in runs:
-        what = f"Stack {stack} has no run of job {job!r}.{meant(job, runs)}"
-        what = what if job else "Specify the job to train again: JOB=NAME."
-        raise CommandError(f"{what} Jobs with a run: {', '.join(sorted(runs))}.")
+    require_job(stack, job, runs)
+    if (settings := load_settings(stack)) is not None:
+        more = f" `up` removes {job}; to keep it, add it to slipway:jobs in Pulumi.{stack}.yaml."
+        require_job(stack, job, [each.name for each in settings.jobs], more)
     cli = prepared(stack)
     echo(f"Training {job} again.")
     return _update(cli, "--replace", runs[job])

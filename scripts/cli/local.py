@@ -8,15 +8,15 @@ import json
 import os
 import secrets
 import shutil
-import signal
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from core.files import private_directory, write
+from core.files import locked, private_directory, write
 from core.paths import distinct, environment_dir, of_project, state_dir
 from core.problem import raised
 from core.process import run as answer
@@ -26,6 +26,7 @@ from jobs.model.pytorchjob import Topology
 from jobs.model.volumes import Script
 from jobs.observe.run_state import counted
 from jobs.records.archive import Archive, Run
+from jobs.records.recording import is_recording
 from jobs.rules.rule import Surroundings
 from jobs.run.gate import judge, limits
 from jobs.run.local import LocalRun
@@ -83,13 +84,15 @@ def _run(name: str, jobs: Mapping[str, Any], python: str, place: str) -> int:
         raise CommandError("\n  ".join(["Nothing was run:", *map(str, wrong)]))
     folder = state_dir() / "local" / place
     archive, path = Archive(folder / "runs" / name), _python(python)
-    archive.keep([each.id for each in archive.runs()[-_KEPT + 1 :]])
+    runs = archive.runs()
+    archive.keep([each.id for each in runs if each in runs[-_KEPT + 1 :] or is_recording(each)])
     run_id = f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:  # not under nohup
-            signal.signal(number, signal.default_int_handler)
+    private_directory(folder / "kept")
+    # Another run would use the same checkpoints, and remove them once it has succeeded.
+    alone = locked(folder / "kept" / f"checkpoints-of-{name}.lock", limit=0)
     try:
-        return _train(own[0], loaded.scripts[name], path, archive.run(run_id), folder / "kept")
+        with nullcontext() if own[0].checkpoint is None else alone:
+            return _train(own[0], loaded.scripts[name], path, archive.run(run_id), folder / "kept")
     except KeyboardInterrupt:
         echo("Interrupted; all ranks have exited.")
         return INTERRUPTED
@@ -97,8 +100,7 @@ def _run(name: str, jobs: Mapping[str, Any], python: str, place: str) -> int:
 
 def _train(job: TrainingJob, script: Script, python: str, kept: Run, checkpoints: Path) -> int:
     """Run a job until it finishes, then write the result and check it against the job's limits."""
-    for folder in (kept.directory, checkpoints):
-        private_directory(folder)
+    private_directory(kept.directory)
     topology = Topology(job.workers + 1, job.processes_per_node)
     printer = Printer(names_of(job.name, topology, None), raw=False)
 

@@ -115,8 +115,8 @@ def require_stale(lock: Mapping[str, Any], stack: str) -> None:
         )
 
 
-def repair_files(stack: str) -> list[Path]:
-    """Remove or restore a stack's half-written files, and return them.
+def repair_files(stack: str) -> None:
+    """Remove or restore a stack's half-written files.
 
     To write a file X, Pulumi writes `X.TIME.tmp`, then `X.attrs`, and renames the former to X
     (gocloud.dev/blob/fileblob). If killed, it may leave behind a `.tmp`, which it treats as a lock,
@@ -127,15 +127,13 @@ def repair_files(stack: str) -> list[Path]:
         # After this, a file that was being written is complete; new and open files are kept.
         time.sleep(_WRITING_SECONDS)
     after, held = _half_written(stack) if before else [], _open_files() if before else set()
-    repaired = [file for file in after if file in before and file.resolve() not in held]
-    for file in repaired:
-        file.unlink(missing_ok=True)
+    for file in after:
+        if file in before and file.resolve() not in held:
+            file.unlink(missing_ok=True)
     state = backend.state_file(stack)
     backup = state.with_name(f"{state.name}.bak")
     if not _is_complete(state) and backup.exists() and _is_complete(backup):
         shutil.copyfile(backup, state)
-        repaired.append(state)
-    return repaired
 
 
 def _half_written(stack: str) -> list[Path]:

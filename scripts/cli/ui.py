@@ -1,6 +1,5 @@
 """`make ui`: print where a stack's runs are tracked, and connect to the server in its cluster."""
 
-import signal
 import socket
 import subprocess
 import time
@@ -82,7 +81,7 @@ def _settings(stack: str) -> Tracking:
 
 
 def forward(line: Sequence[str], to: str, ports: tuple[int, int], text: str, again: str) -> None:
-    """Forward a port until Ctrl-C or SIGTERM; print `text` once the port can be used."""
+    """Forward a port until Ctrl-C; print `text` once the port can be used."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as kubectl does
         try:
@@ -93,7 +92,6 @@ def forward(line: Sequence[str], to: str, ports: tuple[int, int], text: str, aga
                 "program, such as another instance of this command, may be using it. Try another "
                 f"port: `{again} PORT={ports[0] + 1}`."
             ) from error
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     line = [*line, "port-forward", "--address=127.0.0.1", to, "{}:{}".format(*ports)]
     try:
         while (reason := _forwarded(line, text)) is None:
@@ -101,8 +99,6 @@ def forward(line: Sequence[str], to: str, ports: tuple[int, int], text: str, aga
             text = ""
     except KeyboardInterrupt:  # not a failure
         return
-    finally:
-        signal.signal(signal.SIGTERM, before)
     raise CommandError(
         f"{to} can't be reached: {reason}\nOnce it is running again (`make up` restores it), run "
         f"the command again: {again}"

@@ -73,11 +73,8 @@ def _curve(curve: Curve, notes: Sequence[str]) -> Chart:
     if len(lines) <= 8:
         rows = _rows(places, lines)
         return Chart(title, "line", axes, data, [curve.axis, *lines], rows, notes=notes)
-    values = zip(*map(curve.spread, places), strict=True)
-    spread = {
-        name: dict(zip(places, each, strict=True))
-        for name, each in zip(_SPREAD, values, strict=True)
-    }
+    values = zip(_SPREAD, zip(*map(curve.spread, places), strict=True), strict=True)
+    spread = {name: dict(zip(places, each, strict=True)) for name, each in values}
     # plotly fills the area between a trace and the previous one.
     drawn = [_line(name, spread[name], places) for name in (*_SPREAD[::-2], _SPREAD[1])]
     columns, rows = [curve.axis, *spread], _rows(places, spread)
@@ -87,11 +84,11 @@ def _curve(curve: Curve, notes: Sequence[str]) -> Chart:
 def _line(name: str, points: Mapping[float, float], places: Sequence[float]) -> dict[str, Any]:
     x = [place for place in places if place in points]
     y = [points[place] for place in x]
-    return {"name": name, "x": x, "y": y, "text": [""] * len(y[1:]) + [*map(_number, y[-1:])]}
+    return {"name": name, "x": x, "y": y, "text": [""] * len(y[1:]) + [*map(number, y[-1:])]}
 
 
 def _rows(places: Sequence[float], lines: Mapping[str, Mapping[float, float]]) -> list[list[str]]:
-    return [[*map(_number, (x, *(points.get(x) for points in lines.values())))] for x in places]
+    return [[*map(number, (x, *(points.get(x) for points in lines.values())))] for x in places]
 
 
 def _phases(epochs: Sequence[Mapping[str, Any]]) -> Chart:
@@ -101,7 +98,7 @@ def _phases(epochs: Sequence[Mapping[str, Any]]) -> Chart:
     seconds = {name: [epoch["seconds_in"].get(name, 0.0) for epoch in shown] for name in names}
     data = [{"name": escape(name), "x": x, "y": seconds[name]} for name in names]
     rows = [
-        [str(epoch["epoch"]), *(_number(epoch["seconds_in"].get(name)) for name in names)]
+        [str(epoch["epoch"]), *(number(epoch["seconds_in"].get(name)) for name in names)]
         for epoch in shown
     ]
     notes = ["Mean over all ranks; backward includes waiting for other ranks' gradients."]
@@ -111,5 +108,6 @@ def _phases(epochs: Sequence[Mapping[str, Any]]) -> Chart:
     return Chart(title, "bar", ("", "seconds"), data, columns, rows, notes=notes)
 
 
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.6g}"
+def number(value: float | None) -> str:
+    """Return a number as a cell of a table."""
+    return "-" if value is None else f"{value:.6g}"

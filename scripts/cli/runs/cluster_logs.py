@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Collection
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -88,16 +87,14 @@ def find(
 ) -> Target:
     """Return where to find the logs of a job's ranks or of one `rank` (a worker if elastic)."""
     kept = archive.of_job(stack, job).runs() if job else []
-    declared, api = state.jobs.get(job), None
+    declared = state.jobs.get(job)
     namespace = state.namespace if declared is None else declared.namespace
-    if job and state.kubeconfig is not None and namespace is not None:
-        with suppress(ConfigException):
-            api = JobApi.connect(state.kubeconfig, namespace, job)
     submitted, trouble = None, ""
-    if api is not None:
+    if job and state.kubeconfig is not None and namespace is not None:
         try:
+            api = JobApi.connect(state.kubeconfig, namespace, job)
             submitted = api.retrying(_ANSWER_SECONDS).get()
-        except REQUEST_ERRORS as error:
+        except (*REQUEST_ERRORS, ConfigException) as error:
             trouble = api_message(error)
     topology = Topology.of_object(submitted) if submitted is not None else kept_topology(kept)
     if topology is None:
@@ -119,7 +116,7 @@ def _nothing(
     no_cluster = f" Stack {stack} has no cluster; `make up STACK={stack}` creates one."
     require_job(stack, job, names, no_cluster if state.kubeconfig is None else "")
     if trouble:
-        return f"{job} has no logs on this machine, and its cluster is not responding: {trouble}"
+        return f"{job} has no logs on this machine, and its cluster can't be used: {trouble}"
     declared = state.jobs.get(job)
     if declared is None or declared.result is None:
         return f"Job {job} has not been submitted yet; see `make results STACK={stack}`."

@@ -16,7 +16,7 @@ from jobs.records.events import figure, numbers
 from jobs.records.history import History, Record, mean
 from jobs.run.gate import limits
 from scripts.cli.config import load_settings, require_job
-from scripts.cli.runs.charts import FIGURES
+from scripts.cli.runs.charts import FIGURES, number
 from scripts.cli.state import JobState, read_state
 from scripts.cli.terminal import CommandError, console
 
@@ -93,8 +93,8 @@ def with_limits(state: JobState, declared: Sequence[TrainingJob]) -> JobState:
 def remembered(stack: str, job: JobState) -> list[Record]:
     """Return the recorded runs of a job, oldest first."""
     records = History(archive.of_job(stack, job.name)).records()
-    if (result := job.result) is not None:
-        run_id, started = result.run_id or "", result.started or ""
+    if (result := job.result) is not None and result.run_id is not None:  # None if it was refused
+        run_id, started = result.run_id, result.started or ""
         if all(each.run_id != run_id for each in records):  # another machine waited for it
             by, final = {"settings": job.declared}, result.as_map()
             records.append(Record(run_id=run_id, submitted=started, provenance=by, result=final))
@@ -123,7 +123,7 @@ def compared(mine: Record, others: Mapping[str, Record], require: Mapping[str, A
     rows = [["state", *states]] if set(states) != {"Succeeded"} else []
     for name in dict.fromkeys(name for each in (own, *by_other) for name in each):
         beside = (_beside(name, own.get(name), each.get(name), require) for each in by_other)
-        rows.append([name, _shown(own.get(name)), *beside])
+        rows.append([name, number(own.get(name)), *beside])
     notes = [note for name, each in others.items() if (note := _differs(name, mine, each))]
     legend = [_LEGEND] if others else []
     return Comparison(["metric", mine.run_id, *others], rows, [*legend, *notes])
@@ -149,15 +149,15 @@ def _figures(record: Record, target: float | None) -> dict[str, float]:
 def _beside(name: str, mine: float | None, other: float | None, require: Mapping[str, Any]) -> str:
     """Format another run's metric, with how much better or worse this run is."""
     if mine is None or other is None:
-        return _shown(other)
+        return number(other)
     change, size = abs(mine - other), abs(other)
     if change == 0 or change < _SAME * size:
-        return f"{_shown(other)} (same)"
+        return f"{number(other)} (same)"
     better, word = _better(name, require), "more" if mine > other else "less"
     if better != "unknown":
         word = "better" if better == word else "worse"
     by = f"{change / size:.1%}" if size else f"{change:.6g}"
-    return f"{_shown(other)} ({by} {word})"
+    return f"{number(other)} ({by} {word})"
 
 
 def _better(name: str, require: Mapping[str, Any]) -> str:
@@ -183,7 +183,3 @@ def _differs(name: str, mine: Record, other: Record) -> str:
         if name != BASELINE and mine.provenance.get(key) != other.provenance.get(key)
     ]
     return f"{name} was trained with {', '.join(different)}" if different else ""
-
-
-def _shown(value: float | None) -> str:
-    return "-" if value is None else f"{value:.6g}"

@@ -41,15 +41,15 @@ def wait(stack: str, job: str) -> int:
     require_job(stack, job, state.jobs)
     job_state = state.jobs[job]
     if job_state.result is None or job_state.result.state == RUNNING:
-        ledger = _ledger(state, job_state, _WAIT_SECONDS)
         try:
+            ledger = _ledger(state, job_state, _WAIT_SECONDS)
             if ledger is None or ledger.read_values() is None:
                 raise CommandError(
                     f"The run of job {job} is not detached. To wait for it, use `make up "
                     f"STACK={stack}`; to follow it, use `make logs JOB={job} STACK={stack}`."
                 )
             ledger.follow(_Lines(), archive.of_job(stack, job), to_the_end=True)
-        except REQUEST_ERRORS as error:
+        except (*REQUEST_ERRORS, ConfigException) as error:
             raise CommandError(f"{stack}'s cluster can't be used: {api_message(error)}") from error
         except InterruptedWait as error:
             raise CommandError(str(error)) from error
@@ -59,12 +59,12 @@ def wait(stack: str, job: str) -> int:
 def caught_up(stack: str, state: StackState, jobs: Iterable[JobState]) -> StackState:
     """Return `state` updated with the results of detached runs of `jobs` that have since finished.
 
-    `state` must include the kubeconfig. The runs' records are also fetched. If the cluster is not
-    responding, nothing is updated.
+    `state` must include the kubeconfig. The runs' records are also fetched. At the first request
+    that fails, the rest are left as they are: an unreachable cluster would delay each of them.
     """
     jobs_by_name = dict(state.jobs)
-    for job in jobs:
-        with suppress(*REQUEST_ERRORS, ConfigException):
+    with suppress(*REQUEST_ERRORS, ConfigException):
+        for job in jobs:
             ledger = _ledger(state, job, _ANSWER_SECONDS)
             result = ledger.catch_up(archive.of_job(stack, job.name)) if ledger else None
             if result is not None and job.result is not None and job.result.state == RUNNING:

@@ -57,7 +57,7 @@ def fetch(stack: str, job: str, to: str = "", run: str | None = None) -> int:
     state = read_state(stack, secrets=True)
     declared, result = find(stack, state, job)
     expected, url = result.files, folder_of(declared, result)
-    run_id = str(result.run_id)
+    run_id = result.run_id or "(never started)"
     if run == _SUCCEEDED:
         if (place := declared.kept) is None:
             raise CommandError(
@@ -150,10 +150,13 @@ def lost_with(stack: str, state: StackState, export: Mapping[str, Any]) -> tuple
     """Return the runs that may lose files with a stack, and a summary of all that is lost."""
     sizes = dict[tuple[str, str], int]()  # 0 if unknown
     for name, job in {**kept.former_jobs(stack, state), **state.jobs}.items():
-        if (result := job.result) is not None and job.kept is not None:
-            if (folder_of(job, result) or "").startswith(job.kept):
+        volumes = job.declared.get("volumes", {}).values()
+        own = (f"file://{each['mountPath']}" for each in volumes if each.get("size"))
+        lost = tuple(f"{each}/" for each in (job.kept, *own) if each is not None)
+        if (result := job.result) is not None:
+            if (folder_of(job, result) or "").startswith(lost):
                 sizes[name, ""] = sum(each.get("bytes", 0) for each in result.files.values())
-            if result.last_succeeded is not None:
+            if result.last_succeeded is not None and job.kept is not None:
                 sizes[name, _SUCCEEDED] = 0
     size = decimal(sum(sizes.values())) + ("" if all(sizes.values()) else " or more")
     words = [f"the files of {counted(len(sizes), 'run')}, {size}"] if sizes else []

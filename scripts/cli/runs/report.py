@@ -20,7 +20,6 @@ from jobs.records.archive import entries
 from jobs.records.history import Record
 from jobs.result import RunResult, explain
 from jobs.run.gate import LIMITS
-from scripts.cli.backend import locks
 from scripts.cli.config import load_settings, require_job, without_runs
 from scripts.cli.from_yaml import as_yaml
 from scripts.cli.runs import charts, report_data
@@ -60,7 +59,7 @@ def read(stack: str, job: str = "") -> list[Section]:
         require_job(stack, job, state.jobs)
     settings = load_settings(stack)
     declared = () if settings is None else settings.jobs
-    results = outcomes(state, declared, is_busy=bool(locks(stack)))
+    results = outcomes(stack, state, declared)
     return [
         section(stack, with_limits(each, declared), results[name])
         for name, each in state.jobs.items()
@@ -98,10 +97,11 @@ def _as_json(value: Any, **options: Any) -> str:
 def section(stack: str, state: JobState, outcome: Outcome) -> Section:
     """Return the values for a job's section in the template."""
     kept = archive.of_job(stack, state.name)
-    records, runs = remembered(stack, state), kept.runs()
+    is_refused = outcome.result is not None and outcome.result.run_id is None
+    records, runs = remembered(stack, state), [] if is_refused else kept.runs()
     # The latest run with any record.
     ids = [*(each.run_id for each in records), *(each.id for each in runs)]
-    run_id = max(ids, key=archive.by_time, default="")
+    run_id = "" if is_refused else max(ids, key=archive.by_time, default="")
     record = next((each for each in records if each.run_id == run_id), None)
     if outcome.result is not None and outcome.result.run_id not in {None, run_id}:
         # The state still contains the previous run.

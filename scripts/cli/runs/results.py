@@ -1,7 +1,7 @@
 """`make results JOB=…`: print each job's last result, even if the cluster is gone."""
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC
 from functools import partial
@@ -12,6 +12,7 @@ from rich import box
 from rich.table import Table
 
 from core.manifests import KEPT_CLAIM, KEPT_DIRECTORY
+from core.problem import raised
 from core.wording import as_typed
 from jobs.api.lines import moment
 from jobs.observe.progress import duration
@@ -20,6 +21,7 @@ from jobs.result import RUNNING, RunResult, explain
 from jobs.run.gate import LIMITS, Miss, advice, limits, missed
 from scripts.cli.backend import exists, locks
 from scripts.cli.config import jobs_of, load_settings, require_job, without_runs
+from scripts.cli.recovery import require_stale
 from scripts.cli.state import JobState, StackState, read_state
 from scripts.cli.terminal import CommandError, console, echo
 
@@ -63,21 +65,22 @@ class Outcome:
         return {"state": self.state, **kept, "result": json.loads(text)}
 
 
-def outcomes(
-    state: StackState,
-    jobs: Sequence["TrainingJob"],
-    *,
-    is_busy: bool,
-    left: Callable[[str], str] = lambda _: "",
-) -> dict[str, Outcome]:
+def outcomes(stack: str, state: StackState, jobs: Sequence["TrainingJob"]) -> dict[str, Outcome]:
     """Return each job's outcome, keyed by name, in the order of declaration.
 
-    `jobs` are those in the stack's file, if it can be read. `is_busy` is true if a command is
-    changing the stack. `left` returns a note if this machine stopped waiting for a run, or else "".
+    `jobs` are those in the stack's file, if it can be read.
     """
-    declared = {job.name: job for job in jobs}
-    reasons = _not_run(jobs, state) if jobs and not is_busy else {}
-    results = {}
+    held = locks(stack).values()  # by commands that are changing the stack, or were killed
+    is_busy = any(raised(partial(require_stale, lock, stack), CommandError) for lock in held)
+    declared, results = {job.name: job for job in jobs}, dict[str, Outcome]()
+    reasons: dict[str, str] = {}
+    if jobs and not is_busy:
+        from jobs.plan import not_run  # noqa: PLC0415 - it takes a second
+
+        ended: dict[str, str | None] = dict.fromkeys(declared)
+        ended |= {name: job.result.state for name, job in state.jobs.items() if job.result}
+        passed = {name: name in state.jobs and state.jobs[name].passed for name in ended}
+        reasons = not_run(jobs, ended, passed)
     for name in dict.fromkeys([*declared, *state.jobs]):
         job_state = state.jobs.get(name)
         if job_state is not None and job_state.result is not None:
@@ -86,7 +89,7 @@ def outcomes(
             if jobs and name not in declared:
                 removed = "the job is no longer in the stack's file; the next `make up` removes it"
                 results[name] = replace(results[name], note=removed)
-        elif not is_busy and (note := left(name)):
+        elif not is_busy and (note := _left(stack, name)):
             results[name] = Outcome(name, "interrupted", note=note)
         elif job_state is None or job_state.operation is None:
             waits = "`make up` runs it, or waits for its run if one is in progress"
@@ -120,16 +123,6 @@ def _ended(job: JobState, result: RunResult, declared: "TrainingJob | None") -> 
         return replace(outcome, gate="passed")
     misses = tuple(missed(bounds, result))
     return replace(outcome, gate="missed" if misses else "not judged", missed=misses)
-
-
-def _not_run(jobs: Sequence["TrainingJob"], state: StackState) -> dict[str, str]:
-    """Return the reasons why jobs that depend on other jobs did not run, keyed by job name."""
-    from jobs.plan import not_run  # noqa: PLC0415 - it takes a second
-
-    ended: dict[str, str | None] = {job.name: None for job in jobs}
-    ended |= {name: job.result.state for name, job in state.jobs.items() if job.result}
-    passed = {name: name in state.jobs and state.jobs[name].passed for name in ended}
-    return not_run(jobs, ended, passed)
 
 
 def show(stack: str, job: str, format: Format) -> int:  # noqa: A002 - as the command line calls it
@@ -173,7 +166,7 @@ def _read(stack: str) -> tuple[dict[str, Outcome], Mapping[str, str]]:
     # Slow, and needed only if a limit was missed or a job did not run.
     settings = None if passed == state.jobs.keys() == {*jobs_of(stack)} else load_settings(stack)
     declared = () if settings is None else settings.jobs
-    results = outcomes(state, declared, is_busy=bool(locks(stack)), left=partial(_left, stack))
+    results = outcomes(stack, state, declared)
     return results, state.skipped if settings is None else settings.skipped
 
 

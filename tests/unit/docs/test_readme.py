@@ -18,7 +18,7 @@ _RUN = [each for each in readme.all_commands() if each.startswith(("make ", "scr
 def targets(root: Path) -> set[str]:
     """Return the Makefile's targets, as make itself reads them."""
     database = subprocess.run(
-        ["make", "--question", "--print-data-base", "--no-builtin-rules", ":"],
+        ["make", "--question", "--print-data-base", "--no-builtin-rules", "help"],
         cwd=root, capture_output=True, text=True, check=False,
     ).stdout  # fmt: skip
     lines = (line for line in database.splitlines() if not line.startswith(("#", "\t", ".", " ")))

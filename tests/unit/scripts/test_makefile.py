@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -82,16 +83,38 @@ def make(
 
 @pytest.mark.parametrize("value", HOSTILE)
 def test_a_value_arrives_as_it_is(checkout: Path, value: str) -> None:
-    given, targets = dict.fromkeys(VARIABLES, value), [*COMMANDS, "bench-commands"]
+    given = dict.fromkeys(VARIABLES, value)
+    of_stack = {name: text for name, text in given.items() if name not in {"JOB", "TO"}}
+    targets = [*COMMANDS.keys() - {"up", "down"}, "bench-commands"]
     expected = [["-m", "tests.bench.commands", *[value] * (value != "")]]
     expected += [["-m", "scripts.cli", name, *words(name, value)] for name in COMMANDS]
     for called in (
-        make(checkout, *targets, *(f"{name}={text}" for name, text in given.items())),
-        make(checkout, *targets, **given),
+        make(checkout, *targets, *(f"{name}={text}" for name, text in given.items()))
+        + make(checkout, "up", "down", *(f"{name}={text}" for name, text in of_stack.items())),
+        make(checkout, *targets, **given) + make(checkout, "up", "down", **of_stack),
     ):
         lines = [arguments for arguments, _, _ in called]
         assert [each for each in expected if each not in lines] == []
         assert {source for _, _, source in called} == {value}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("down Stack=mine", "There is no variable Stack, so nothing was run; use one of: STACK "),
+        ("down mine", "There is no command `make mine`, so nothing was run"),
+        ("up JOB=mine", "JOB=mine is not allowed, and nothing was run. To train one job again"),
+        ("down TO=backup", "TO=backup is not allowed, .* use `make down KEEP=directory`"),
+    ],
+)
+def test_a_mistake_removes_and_trains_nothing(
+    checkout: Path, capfd: pytest.CaptureFixture[str], words: str, message: str
+) -> None:
+    make(checkout, "up", "XDG_STATE_HOME=/elsewhere")  # of a program, not a mistake
+    with pytest.raises(subprocess.CalledProcessError):
+        make(checkout, *words.split())
+    assert re.search(message, capfd.readouterr().err)
+    assert not (checkout / "calls").exists()
 
 
 @pytest.mark.parametrize("name", COMMANDS)

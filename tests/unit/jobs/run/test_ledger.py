@@ -7,6 +7,7 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
+from kubernetes.config import ConfigException
 
 from jobs.observe.wait import InterruptedWait
 from jobs.records.archive import Archive
@@ -59,6 +60,12 @@ def test_to_wait_is_as_patient_with_the_cluster_as_up_is(monkeypatch: pytest.Mon
         monkeypatch.setattr(detached, "read_state", lambda _stack, **_secrets: state)
         with pytest.raises(CommandError, match="after 120 s"):
             detached.wait("dev", "mine")
+    expired = MagicMock(side_effect=ConfigException("log in again"))
+    monkeypatch.setattr(Ledger, "connect", expired)
+    with pytest.raises(CommandError, match="dev's cluster can't be used: log in again"):
+        detached.wait("dev", "mine")
+    assert detached.caught_up("dev", state, [JobState(each, INPUTS) for each in "ab"]) == state
+    assert expired.call_count == 2, "other commands do not wait for it again for each job"
 
 
 def test_the_same_logs_are_packed_alike_at_any_time(

@@ -36,6 +36,8 @@ def test_each_command_has_its_function(name: str, monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_is_given_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also a path in the home directory, which the shell has left as it is."""
+    assert called(monkeypatch, "down", "--keep=~/backup")[2]["keep"] == f"{Path.home()}/backup"
     line = "logs mine --rank 1 --follow=0 --stack other"
     given = called(monkeypatch, *line.split())[2]
     assert given == {"job": "mine", "rank": 1, "follow": "0", "stack": "other"}

@@ -121,9 +121,9 @@ def test_a_stack_made_meanwhile_is_taken(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_no_update_leaves_out_a_part_of_the_stack_or_replaces_what_was_not_named(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, checkout: Path
 ) -> None:
-    """`--target` and `--exclude` would leave out a part."""
+    """`--target` and `--exclude` would leave out a part; a removed job would be deleted."""
     ran = Mock(return_value=0)
     monkeypatch.setattr(Cli, "run", ran)
     monkeypatch.setattr(commands, "prepared", Cli)
@@ -136,6 +136,13 @@ def test_no_update_leaves_out_a_part_of_the_stack_or_replaces_what_was_not_named
     ran.reset_mock()
     commands.rerun("dev", "b")
     assert [*ran.call_args_list[0].args] == [*whole, "--replace", runs["b"]["urn"]]
+    ran.reset_mock()
+    jobs = "'slipway:jobs': {b: {image: example.org/mine:1, command: [train]}}"
+    text = f"config: {{'slipway:cluster': {{kind: embedded}}, {jobs}}}"
+    (checkout / "Pulumi.dev.yaml").write_text(text)
+    with pytest.raises(CommandError, match=r"no job 'a'.* Jobs in dev: b\..* `up` removes a; "):
+        commands.rerun("dev", "a")
+    ran.assert_not_called()
 
 
 def test_after_ctrl_c_a_message_confirms_that_outputs_are_kept(
@@ -151,8 +158,8 @@ def test_after_ctrl_c_a_message_confirms_that_outputs_are_kept(
 @pytest.mark.parametrize(
     ("names", "job", "message"),
     [
-        (["mine", "other"], "othre", r"'othre'\. Did you mean other\?.* run: mine, other\."),
-        (["mine"], "", r"JOB=NAME\. Jobs with a run: mine\."),
+        (["mine", "other"], "othre", r"'othre'\. Did you mean other\? Jobs in dev: mine, other\."),
+        (["mine"], "", r"JOB=NAME\. Jobs in dev: mine\."),
         ([], "mine", "has no runs yet; `make up STACK=dev`"),
     ],
 )

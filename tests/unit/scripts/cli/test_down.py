@@ -52,13 +52,8 @@ def test_down_with_nothing_there_succeeds_needs_no_tool_and_says_what_it_looked_
 
 def test_all_that_is_left_has_its_remedy(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(down, "orphans", lambda _checkout: [4711])
-    left = [
-        state / "clusters" / "dev" / "etcd",
-        state / "runs" / "dev" / "mine",
-        lock_directory("dev") / "a.json",
-    ]
-    for path in left:
-        path.mkdir(parents=True)
+    for path in ("clusters/dev/etcd", "runs/dev/mine", lock_directory("dev") / "a.json"):
+        (state / path).mkdir(parents=True)
     state_file("dev").parent.mkdir(parents=True)
     state_file("dev").with_name("dev.json.bak").touch()
     proven, said = proof(EMBEDDED)

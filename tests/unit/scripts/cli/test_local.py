@@ -10,17 +10,20 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import yaml
 
-from core.paths import CHECKOUT, of_project, state_dir
+from core.files import locked
+from core.paths import CHECKOUT, distinct, of_project, state_dir
 from jobs.model.job import TrainingJob
 from jobs.observe import verdict
 from jobs.observe.run_state import RunState
 from jobs.result import End
 from jobs.run import local as local_run
 from scripts.cli import local
+from scripts.cli.runs.logs import Printer
 from scripts.cli.terminal import CommandError
 from tests.portable.results import ENTRIES, lasting, run_here
 from tests.unit.shell_program import shell_program
@@ -78,18 +81,18 @@ def test_a_program_has_the_result_that_it_has_in_a_cluster(
 ) -> None:
     """Printed numbers are found, ranks meet at the master, the rank that failed first is named.
 
-    Of a job's runs the files of the last five are kept.
+    Of a job's runs the files of the last five are kept, and of those that are still running.
     """
     folder = state_dir() / "local" / of_project("mine") / "runs" / name
     older = [f"{name}-20260101-10000{number}" for number in range(1, 7)]
     for each in older:
         (folder / f"{each}-ab12").mkdir(parents=True)
-    found, result = run(name)
+    with locked(folder / f"{older[0]}-ab12" / ".lock"):
+        found, result = run(name)
     assert found == code
     assert {key: result.get(key) for key in expected} == expected
     kept = sorted(each.name for each in folder.iterdir())
-    assert [each.removesuffix("-ab12") for each in kept[:4]] == older[2:]
-    assert len(kept) == 5
+    assert [each.removesuffix("-ab12") for each in kept[:-1]] == [older[0], *older[2:]]
 
 
 def test_the_error_is_named_and_others_end(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
@@ -134,9 +137,10 @@ time.sleep(600)
 _QUICKLY = """
 import sys
 from jobs.run import local as run
-from scripts.cli import local
+from scripts.cli.calls import call
 run._STOP_SECONDS = 0.5
-sys.exit(local.run_script(sys.argv[1], settings=["workers=1"], python=sys.executable))
+arguments = {"script": sys.argv[1], "settings": ["workers=1"], "python": sys.executable}
+sys.exit(call("run", "cli.local:run_script", arguments))
 """
 
 
@@ -159,6 +163,18 @@ def test_ctrl_c_ends_all_ranks_and_their_children(tmp_path: Path, number: signal
     for file in Path("/proc").glob("[0-9]*/environ"):
         with suppress(OSError):  # it has ended
             assert mark not in file.read_bytes()
+
+
+def test_a_closed_terminal_leaves_ranks_time_to_save(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saves = f"print('saving', flush=True), time.sleep(0.5), open('{folder}/saved', 'w'), exit(1)"
+    handler = f"import signal, time; signal.signal(signal.SIGTERM, lambda *_: ({saves}))"
+    (folder / "saves.py").write_text(f"{handler}; print('begun', flush=True); time.sleep(60)")
+    monkeypatch.setattr(Printer, "print", Mock(side_effect=BrokenPipeError))
+    with pytest.raises(BrokenPipeError):
+        run("saves", script="saves.py", workers=0)
+    assert (folder / "saved").exists()
 
 
 def test_what_needs_a_cluster_is_refused_all_at_once(run: Run) -> None:
@@ -233,6 +249,9 @@ def test_scripts_of_the_same_name_keep_their_own_checkpoints(tmp_path: Path) -> 
         script.write_text(text)
         assert local.run_script(str(script), [], settings, sys.executable) == 1
     assert len([*state_dir().glob("local/train-*/kept/checkpoints/train/*/step")]) == 2
+    lock = state_dir() / "local" / distinct(script) / "kept/checkpoints-of-train.lock"
+    with locked(lock), pytest.raises(TimeoutError, match=r"checkpoints-of-train.*by process"):
+        local.run_script(str(script), [], settings, sys.executable)
 
 
 def test_a_local_rank_gets_the_users_environment_and_its_own_variables(

@@ -14,8 +14,6 @@ from scripts.cli.state import JobState, StackState
 from scripts.cli.terminal import CommandError
 
 PAGE = "http://localhost:5000/#/experiments/1/runs/abc"
-
-
 Tracked = Callable[..., None]
 
 

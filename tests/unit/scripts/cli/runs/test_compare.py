@@ -50,7 +50,6 @@ def job(result: Mapping[str, Any] | None = None) -> JobState:
 def test_each_figure_is_better_or_worse_by_its_direction(
     figure: str, mine: float, other: float, verdict: str
 ) -> None:
-
     [cell] = beside(record(**{figure: mine}), record(**{figure: other})).values()
     assert cell == f"{other:.6g} ({verdict})"
 
@@ -64,20 +63,16 @@ def test_the_jobs_own_limit_is_the_direction_of_its_own_figure() -> None:
 
 def test_the_time_to_accuracy_is_to_what_all_of_them_reached() -> None:
     quick = record({"epoch": 1, "accuracy": 0.97, "elapsed_seconds": 10.0})
-    slow = record(
-        {"epoch": 1, "accuracy": 0.9, "elapsed_seconds": 10.0},
-        {"epoch": 2, "accuracy": 0.98, "elapsed_seconds": 20.0},
-    )
+    rest = {"epoch": 2, "accuracy": 0.98, "elapsed_seconds": 20.0}
+    slow = record({"epoch": 1, "accuracy": 0.9, "elapsed_seconds": 10.0}, rest)
     assert beside(quick, slow)["seconds to accuracy 0.97"] == "20 (50.0% better)"
 
 
 def test_throughput_and_the_share_that_goes_backward_are_means_of_the_epochs() -> None:
     parts = {"forward": 1.0, "backward": 3.0}
     mine = record({"samples_per_second": 100.0, "seconds_in": parts})
-    other = record(
-        {"samples_per_second": 50.0, "seconds_in": {"forward": 1.0, "backward": 1.0}},
-        {"samples_per_second": 150.0, "seconds_in": {"forward": 1.0, "backward": 1.0}},
-    )
+    equal = {"seconds_in": {"forward": 1.0, "backward": 1.0}}
+    other = record({"samples_per_second": 50.0, **equal}, {"samples_per_second": 150.0, **equal})
     found = beside(mine, other)
     assert found["samples per second"] == "100 (same)"
     assert found["backward and communication, share of a step"] == "0.5 (50.0% worse)"

@@ -75,7 +75,8 @@ FAILED = job({"state": "Failed", "run_id": "mine-2"})
         (job({}), "", "", "JOB=NAME. Jobs in dev: mine"),
         (job({}), "mien", "", "Did you mean mine?"),
         (job(None), "mine", "", "has no result yet"),
-        (job({}), "mine", "", "make rerun JOB=mine STACK=dev"),
+        (job({}), "mine", "", "mine's run (never started) were kept"),
+        (job({"run_id": "mine-1"}), "mine", "", "make rerun JOB=mine STACK=dev"),
         # After a failure the run before it is offered; the last success is not the last run.
         (job({"state": "Failed"}), "mine", "", "RUN=succeeded"),
         (job({"artifacts": LISTED}, place=None), "mine", "succeeded", "only for files that the st"),
@@ -246,12 +247,16 @@ def test_what_goes_with_a_stack_is_its_jobs_files_and_mlflows_runs() -> None:
         "nothing": FAILED,
         "elsewhere": job(left("mine", "s3://bucket"), outputs="s3://bucket"),
     }
+    own = {"own": Volume(mount_path="/own", size="1Gi"), "x": Volume(mount_path="/x", claim="x")}
+    result = {"run_id": "mine-2", "last_succeeded": "mine-1"}
+    for name in own:
+        jobs[f"{name}-volume"] = job(result, **OWN, outputs=f"file:///{name}/here", volumes=own)
     state = StackState("k", "slipway-jobs", jobs, trainer="trainer:2")
     tracked = {"deployment": {"resources": [{"type": tokens.TRACKING_READY}]}}
     runs, words = fetch.lost_with("dev", state, tracked)
     failed = {("broken", "succeeded"), ("broken", ""), ("nothing", "")}
-    assert {*runs} == {("old", ""), ("mine", ""), ("own", ""), *failed}
-    assert words == "the files of 6 runs, 4.0 MB or more; MLflow's runs"
+    assert {*runs} == {("old", ""), ("mine", ""), ("own", ""), ("own-volume", ""), *failed}
+    assert words == "the files of 7 runs, 4.0 MB or more; MLflow's runs"
     assert fetch.lost_with("other", StackState(), {}) == ([], "")
 
 

@@ -87,13 +87,10 @@ def test_only_a_run_not_kept_to_its_end_needs_the_cluster(
         (Topology(1), ["rank 0"], "no rank 1. It has only rank 0."),
         (Topology(2), ["rank 0", "rank 1"], "no rank 2. It has ranks 0 to 1."),
         (Topology(2, processes=2), ["rank 0-1", "rank 2-3"], "no rank 4. It has ranks 0 to 3."),
-        (
-            Topology(2, elastic=True),
-            ["worker 0", "worker 1"],
-            "no worker 2. It has workers 0 to 1.",
-        ),
+        (Topology(2, elastic=True), ["worker 0", "worker 1"],
+         "no worker 2. It has workers 0 to 1."),
     ],
-)
+)  # fmt: skip
 def test_a_line_begins_with_the_ranks_whose_log_it_is_and_an_unknown_one_is_named_with_others(
     topology: Topology, labels: list[str], unknown: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -110,8 +107,10 @@ def test_a_silent_cluster_is_named_without_an_archive(monkeypatch: pytest.Monkey
     monkeypatch.setattr("scripts.cli.runs.cluster_logs._ANSWER_SECONDS", 0)
     with served(FakeApi()) as gone:
         there = state(gone.kubeconfig, mine=JobState("mine", {"namespace": "slipway-jobs"}))
-    with pytest.raises(CommandError, match="its cluster is not responding"):
+    with pytest.raises(CommandError, match="its cluster can't be used"):
         find("dev", there, "mine", None)
+    with pytest.raises(CommandError, match="its cluster can't be used: Invalid kube-config"):
+        find("dev", state("a: kubeconfig", **there.jobs), "mine", None)
     keep("mine-1", (0, "a", line(1, "x")))
     assert find("dev", there, "mine", None).api is None
 

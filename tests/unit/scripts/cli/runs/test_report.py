@@ -31,7 +31,6 @@ def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made([rank_log(0)])
     state = StackState(jobs={"mine": made_page.state(SUCCEEDED)})
     monkeypatch.setattr(report, "read_state", lambda *_, **__: state)
-    monkeypatch.setattr(report, "locks", lambda _: [])
     monkeypatch.setattr(report, "load_settings", lambda _: None)
     monkeypatch.setattr(bootstrap, "add_extra", lambda *_: tmp_path)
 
@@ -118,6 +117,9 @@ def test_a_run_that_failed_has_its_story_and_no_gate() -> None:
     found = job(failed, gate=False)
     assert (found["outcome"].state, found["outcome"].gate) == ("Failed", "")
     assert "its error: bad shape" in page("dev", [found])
+    refused = job({"state": "CannotStart", "reason": "refused: no"}, gate=False)
+    assert [refused[each] for each in ("run_id", "charts", "lines")] == ["", [], []]
+    assert "script: train.py" in refused["settings"], "those of now, not of the run before"
 
 
 def test_a_run_that_goes_on_has_its_numbers_so_far_and_not_the_result_before_it() -> None:

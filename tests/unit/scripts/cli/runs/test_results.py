@@ -4,9 +4,10 @@ import io
 import json
 from collections.abc import Mapping
 from contextlib import redirect_stdout
-from functools import partial
 from pathlib import Path
+from socket import gethostname
 from typing import Any
+from unittest import mock
 
 import pytest
 import yaml
@@ -60,7 +61,10 @@ def job(name: str, **fields: Any) -> TrainingJob:
 
 
 def found(there: StackState, *wanted: TrainingJob, is_busy: bool = False) -> dict[str, Outcome]:
-    return outcomes(there, wanted, is_busy=is_busy)
+    """Return jobs' outcomes beside a lock of another machine's, or of a process that has ended."""
+    lock = {"pid": 0, "hostname": "elsewhere" if is_busy else gethostname(), "timestamp": ""}
+    with mock.patch.object(results, "locks", return_value={Path("lock"): lock}):
+        return outcomes("dev", there, wanted)
 
 
 def test_a_result_has_passed_only_when_its_gate_is_there_with_this_very_result() -> None:
@@ -247,10 +251,9 @@ def test_each_number_that_a_gate_judges_has_a_column_and_so_do_others_after_them
 )
 def test_an_interrupted_run_has_a_note(timeline: list[dict[str, str]], words: str) -> None:
     made([line(1, "step 1")], job="a", timeline=timeline)
-    left = partial(results._left, "dev")
     for there in (state(), state(run("a", SUCCESS, pendingReplacement=True))):
-        listed = outcomes(there, [job("a"), job("b")], is_busy=False, left=left)
+        listed = found(there, job("a"), job("b"))
         assert listed["a"].state == "interrupted"
         assert listed["a"].note.startswith(words)
         assert listed["b"].state == "no result"
-    assert outcomes(state(), [job("a")], is_busy=True, left=left)["a"].state == "no result"
+    assert found(state(), job("a"), is_busy=True)["a"].state == "no result"

@@ -38,6 +38,7 @@ class RunState:
     growth: Growth | None = None  # the autoscaler's latest report on waiting pods
     setbacks: Sequence[str] = ()  # why it could add no nodes
     job_deleted: bool = False  # whether the job was deleted, but not by Slipway
+    is_old: bool = False  # whether it was adopted after its start timeout
     queued: str | None = None  # Kueue's reason, while the job is suspended
     gpu_use: GpuUse = field(default_factory=GpuUse)
     refused_until: float = 0.0  # seconds until the latest refused pull that may be authorised
@@ -291,7 +292,9 @@ class RunState:
     @property
     def all_started(self) -> bool:
         """True if every replica's program has started."""
-        return len(self._started) == self.topology.replicas
+        # A replica that an elastic run lost before it was adopted had started, too.
+        goes_on = self.is_old and self.topology.elastic and bool(self._started)
+        return goes_on or len(self._started) == self.topology.replicas
 
     @property
     def status(self) -> str:

@@ -4,6 +4,7 @@ import re
 from datetime import timedelta
 from itertools import takewhile
 
+from jobs.api.lines import moment
 from jobs.model.job import TrainingJob
 from jobs.model.pytorchjob import DEADLINE, is_suspended, message_of, resumed
 from jobs.observe import gpus
@@ -218,7 +219,11 @@ def _timed_out(run: RunState, elapsed: float, declared: TrainingJob) -> End | No
 def _overdue(run: RunState, elapsed: float, declared: TrainingJob) -> End | None:
     if (end := _timed_out(run, elapsed, declared)) is not None or run.all_started:
         return end
-    if elapsed - max(run.refused_until, resumed(run.job)) <= declared.start_timeout:
+    # A pod that replaces one has the same time to start.
+    created = [moment(each.created) for each in run.replicas.values()]
+    coming = [moment(each.created) for each in run.replicas.values() if each.to_come]
+    later = (max(coming) - min(created)).total_seconds() if coming else 0.0
+    if elapsed - max(run.refused_until, resumed(run.job) + later) <= declared.start_timeout:
         return None
     waiting = {each.unschedulable for each in run.replicas.values() if each.unschedulable}
     blocked = (end for each in run.replicas.values() for end in each.blocked)

@@ -10,7 +10,7 @@ from clusters.cloud_reports import RefusedPulls
 from core.context import Context
 from jobs.api.client import JobApi
 from jobs.model.job import TrainingJob
-from jobs.model.pytorchjob import conditions, has_ended
+from jobs.model.pytorchjob import conditions, has_ended, resumed
 from jobs.observe.exits import remarks
 from jobs.observe.failures import Origin
 from jobs.observe.feed import Feed
@@ -72,10 +72,11 @@ class Wait:
         Raises:
             InterruptedWait: the user pressed Ctrl-C, or the API server did not respond for 2 min.
         """
-        run, begun = self._run, self.clock() - self.api.age(self.job)
+        run, begun = self._run, self.clock() - (age := self.api.age(self.job))
         if (rank := self.declared.debug) is not None:
             self.context.info(
                 f"rank {rank} is waiting for a debugger: `make debug JOB={self.api.name}`"
+        run.is_old = age - resumed(self.job) > self.declared.start_timeout
             )
         # An adopted run may be older than its start timeout.
         run.see_pods(self.api.pods())

@@ -158,7 +158,10 @@ def _early_error(failed: Failure) -> str | None:
 
 def _never_starts(run: RunState, elapsed: float, declared: TrainingJob) -> End | None:
     waits = run.refused_pulls if _waits_for_a_pull(run, elapsed) else []
-    blocked = [end for each in run.replicas.values() if each not in waits for end in each.blocked]
+    replicas = run.replicas.values()
+    # The others continue without a replacement that can't start.
+    goes_on = run.topology.elastic and run.all_started and any(each.running for each in replicas)
+    blocked = [end for each in replicas if not (goes_on or each in waits) for end in each.blocked]
     # The kubelet retries, and shows the last failure until a retry, even a long one, has succeeded.
     is_late = run.lasted("a blocked start", elapsed, holds=bool(blocked)) > declared.start_timeout
     if final := [end for end in blocked if is_late or _IN_VAIN.search(end.reason)]:
@@ -166,7 +169,7 @@ def _never_starts(run: RunState, elapsed: float, declared: TrainingJob) -> End |
     used = sum(replica.restarts for replica in run.replicas.values())
     for replica in run.replicas.values():
         # A user's program may report no steps, so it gets all restarts that its job allows.
-        is_used_up = not replica.started or used >= declared.max_restarts
+        is_used_up = used >= declared.max_restarts if replica.started else not goes_on
         if replica.crash_loop is not None and is_used_up and not run.progress.has_stepped:
             reason = f"{replica}: container {replica.crash_loop} keeps failing"
             # The operator is about to report the same failure, so the result must be the same.

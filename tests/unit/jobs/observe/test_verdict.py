@@ -98,6 +98,8 @@ FAILED_INIT = pod(1, init=ended(2), phase="Failed", restart_policy="Never")
 TWICE_FAILED_INIT = pod(1, init=ended(1))
 TWICE_FAILED_INIT["status"]["initContainerStatuses"][0]["restartCount"] = 1
 LOOPING = pod(1, state=waiting("CrashLoopBackOff"), last=ended(3), restarts=2)
+AGAIN_UNFIT = {**TWICE_FAILED_INIT, "metadata": {**LOST["metadata"], "uid": "2"}}
+AGAIN_UNFIT["metadata"]["creationTimestamp"] = clock(9)
 FULL = {"type": "PodScheduled", "status": "False", "message": "1 Insufficient memory."}
 NO_ROOM = pod(0, conditions=[FULL], phase="Pending")
 NO_NAME = "pull access denied, repository does not exist: insufficient_scope: authorization failed"
@@ -314,12 +316,13 @@ def test_an_elastic_job_succeeds_once_all_its_ranks_have_ended() -> None:
     assert_ends(tracked, [101], "Succeeded: *")
 
 
+THREE = [worker(index, state=RUNNING) for index in range(3)]
 UNSET = "ValueError: environment variable RANK expected, but not set"
 
 
 def failing(*starts: tuple[int, str], minutes: int = 0, code: int = 1) -> RunState:
     """An elastic run of three workers, whose programs failed one after the other: index, error."""
-    tracked = elastic(*(worker(index, state=RUNNING) for index in range(3)))
+    tracked = elastic(*THREE)
     for second, (index, error) in enumerate(starts):
         last = ended(code, f"Traceback …\n{error}\n", finished=clock(10 + second, minutes))
         tracked.see_pods([worker(index, state=RUNNING, last=last, restarts=second + 1)])
@@ -350,11 +353,14 @@ def test_an_elastic_job_ends_after_equal_first_failures(indices: tuple[int, ...]
         failing(*[(0, UNSET)] * 3, minutes=5),
         failing(*[(0, "RuntimeError: Connection closed by peer")] * 3),
         failing(*[(0, "")] * 3, code=137),
+        elastic(*THREE, worker(2, state=waiting("ErrImagePull", "not found"), created=clock(9))),
+        elastic(*THREE, AGAIN_UNFIT),
     ],
     ids=[
         *("the other rank runs", "its pod may restart", "both containers ended", "all ended well"),
         *("a pod is being replaced", "an elastic job lost a replica", "no restart has failed yet"),
         *("another error is between", "each ran for minutes", "they lost a peer", "were killed"),
+        *("a replacement has no image", "a replacement's init container fails"),
     ],
 )
 def test_a_run_goes_on_where_its_pods_may_or_have_done(run: RunState) -> None:

@@ -97,14 +97,18 @@ def _succeeded(run: RunState, message: str, elapsed: float, declared: TrainingJo
         # Replicas that were replaced at the end have no work left.
         is_over = not may_straggle or not any(replica.running for replica in replicas)
         return End("Succeeded", message) if is_over else _timed_out(run, elapsed, declared)
-    ends = {number: replica.ended for number, replica in run.replicas.items()}
-    missing = [number for number in range(run.topology.replicas) if ends.get(number) is None]
+    # With such a policy, the operator deletes pods once rank 0 is done, even if they are not.
+    cause, cleans = run.cause, declared.clean_pod_policy != "None"
+    cleans = cleans and (cause is None or cause.origin is not Origin.OWN)
+    left = {n: each for n, each in run.replicas.items() if not (cleans and each.is_deleted)}
+    ends = {number: each.ended for number, each in left.items()}
+    numbers = [*left] if cleans else [*range(run.topology.replicas)]
+    missing = [number for number in numbers if ends.get(number) is None]
     has_failed = bool(run.held) or any(each and each.code for each in ends.values())
     if not has_failed and not missing:
         return End("Succeeded", message)
     if not has_failed and may_straggle:
         return _never_starts(run, elapsed, declared) or _overdue(run, elapsed, declared)
-    cause = run.cause
     if not has_failed and (cause is None or cause.replica.number not in missing):
         listed = ", ".join(map(run.topology.ranks, missing))
         reason = f"{listed} did not finish: silent for 30 s after rank 0 succeeded; {run.status}"

@@ -481,6 +481,14 @@ def test_a_run_that_is_suspended_goes_on_with_new_pods_and_its_pause_does_not_co
     assert_ends(tracked, [2399, 2401], "TimedOut: *")
 
 
+def test_what_clean_pod_policy_removes_from_a_run_that_succeeded_has_not_failed() -> None:
+    cleaned = replace(DECLARED, clean_pod_policy="Running")
+    removed = seen("Succeeded", done(0), stopped(1))
+    assert the_end(removed, 10, limits=cleaned) == End("Succeeded", "")
+    assert the_end(removed, 10).state == "Failed"
+    assert the_end(seen("Succeeded", done(0), fails(1)), 10, limits=cleaned).state == "Failed"
+
+
 def test_pods_that_ended_before_the_suspension_was_seen_are_no_failure_either() -> None:
     """They are watched apart from the job."""
     tracked = seen(job("Created", "Running"), stopped(0), stopped(1))

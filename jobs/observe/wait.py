@@ -276,7 +276,7 @@ def entries_of_run(run: RunState) -> Iterator[Entry]:
                 yield entry(ended.finished, "container", str(replica), str(ended))
     for failed in run.failures:
         yield entry(failed.finished, "failure", str(failed.replica), str(failed))
-    for lost in filter(None, (run.disruption, run.lost_node)):
+    for lost in filter(None, (*run.disruptions.values(), run.lost_node)):
         yield entry(lost.at, "failure", job, lost.text)
 
 

@@ -29,6 +29,7 @@ from jobs.model.submission import Submission
 from jobs.observe.wait import InterruptedWait
 from jobs.records.archive import Archive
 from jobs.result import RUNNING, RunResult
+from jobs.run.submit import force_lost
 
 _CODE = (
     *("core/*", "clusters/*", "jobs/**/*", "images/*", "images/build/*"),
@@ -121,11 +122,12 @@ class Ledger(JobApi):
 
         def look() -> None:
             if self._one(kind, self.own) is not None:
-                raise NotYet("the waiter's pod is still running")
+                force_lost(self, self._waiters())
+                raise NotYet(f"{kind} {self.own} still exists")
 
         path, after_all = self._of(kind, self.own), {"propagationPolicy": "Foreground"}
         if self._unless_gone(Request("DELETE", path, after_all)):
-            until(look, _GONE_SECONDS, f"the removal of {self.name}'s waiter", context, every=0.2)
+            until(look, _GONE_SECONDS, what, context, every=0.2, explain=lambda: advice)
 
     def follow(self, context: Context, logs: Archive, *, to_the_end: bool) -> RunResult:
         """Show the waiter's status until the run has ended, and fetch its logs.
@@ -133,6 +135,8 @@ class Ledger(JobApi):
         Unless `to_the_end` is set, return as soon as all of the run's ranks are running.
 
         Raises:
+        what, see = f"the removal of {self.name}'s waiter", f"describe {kind.lower()},pods"
+        advice = f". To see why, run `kubectl --namespace {self.namespace} {see}`; then try again"
             InterruptedWait: Ctrl-C, or the waiter can't run or was removed; the run continues.
         """
         waited = well = 0.0

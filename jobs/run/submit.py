@@ -144,7 +144,8 @@ def _await_end(api: JobApi, context: Context, *, of_job: bool = True) -> None:
     def look() -> None:
         job = api.get() if of_job else None
         left = [] if job is None else [("PyTorchJob", job["metadata"])]
-        left += (("Pod", pod["metadata"]) for pod in _pods_left(api))
+        force_lost(api, pods := api.pods())
+        left += (("Pod", pod["metadata"]) for pod in pods)
         if left:
             raise NotYet("; ".join(held(kind, of) or f"{kind} {of['name']}" for kind, of in left))
 
@@ -153,11 +154,11 @@ def _await_end(api: JobApi, context: Context, *, of_job: bool = True) -> None:
     until(look, _GONE_SECONDS, what, context, every=_POLL_SECONDS, explain=lambda: advice)
 
 
-def _pods_left(api: JobApi) -> list[Object]:
-    """Return the pods that a job still has, and force the deletion of those on lost nodes."""
-    pods, now = api.pods(), datetime.now(UTC)
-    until = ((each, each["metadata"].get("deletionTimestamp")) for each in pods)
-    if late := [pod for pod, end in until if end is not None and moment(end) < now]:
+def force_lost(api: JobApi, pods: Sequence[Object]) -> None:
+    """Force the deletion of those `pods` that should be gone but are on lost nodes."""
+    now = datetime.now(UTC)
+    ends = ((each, each["metadata"].get("deletionTimestamp")) for each in pods)
+    if late := [pod for pod, end in ends if end is not None and moment(end) < now]:
         reasons = ((pod, condition(pod, "DisruptionTarget").get("reason")) for pod in late)
         lost: Sequence[Mapping[str, Any]] = [
             pod for pod, reason in reasons if reason == "DeletionByTaintManager"
@@ -167,7 +168,6 @@ def _pods_left(api: JobApi) -> list[Object]:
                 lost = on_lost_nodes(late, api.nodes())
             for pod in lost:
                 api.delete_pod(pod["metadata"]["name"], at_once=True)
-    return pods
 
 
 def _refuse_foreign(api: JobApi, job: Object) -> None:

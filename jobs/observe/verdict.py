@@ -23,7 +23,6 @@ _NODE_SECONDS = 30
 https://kubernetes.io/docs/concepts/architecture/nodes/#condition"""
 _OUTLASTED_SECONDS = 5
 """Time for all containers in a pod to exit; the kubelet reports their exits together."""
-_REPEATS = 3
 _EARLY = timedelta(seconds=120)
 """After this time, even a program that reports no steps may have completed some."""
 _NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
@@ -145,7 +144,7 @@ def _repeats(run: RunState) -> End | None:
     error = _early_error(run.failures[-1])
     same = [*takewhile(lambda each: _early_error(each) == error, reversed(run.failures))]
     is_restarted = len({each.replica.number for each in same}) < len(same)
-    if error is None or len(same) < _REPEATS or not is_restarted:
+    if error is None or len(same) < 3 or not is_restarted:
         return None
     return End("Failed", f"{run.failure}; {len(same)} identical failures in a row before any step")
 
@@ -170,8 +169,8 @@ def _never_starts(run: RunState, elapsed: float, declared: TrainingJob) -> End |
     is_late = run.lasted("a blocked start", elapsed, holds=bool(blocked)) > declared.start_timeout
     if final := [end for end in blocked if is_late or _IN_VAIN.search(end.reason)]:
         return final[0]
-    used = sum(replica.restarts for replica in run.replicas.values())
-    for replica in run.replicas.values():
+    used = sum(replica.restarts for replica in replicas)
+    for replica in replicas:
         # A user's program may report no steps, so it gets all restarts that its job allows.
         is_used_up = used >= declared.max_restarts if replica.started else not goes_on
         if replica.crash_loop is not None and is_used_up and not run.progress.has_stepped:

@@ -154,10 +154,10 @@ LOSSES = [worker(0, state=ended(137, finished=clock(20))), worker(1, state=ended
         # Pods are never made or find no node, or a limit is over, the operator's own as well.
         (seen("Created"), [59, 61], "CannotStart: *2 pods to be created; *watches this namespace*"),
         (seen("Created", NO_ROOM), [59, 61], "CannotStart: *; 1 Insufficient*`startTimeout`*"),
-        (seen("Succeeded", done(0), runs(1)), [601], "TimedOut: unfinished after 600 s*`timeout`*"),
-        (seen(LATE, runs(0)), [1], "TimedOut: unfinished after 600 s: it was active longer*"),
         # A pod that replaces one has the same time.
         (seen("Running", runs(0), pod(1, created=clock(2, 5))), [359, 361], "CannotStart: not*"),
+        (seen("Succeeded", done(0), runs(1)), [601], "TimedOut: unfinished after 600 s*`timeout`*"),
+        (seen(LATE, runs(0)), [1], "TimedOut: unfinished after 600 s: it was active longer*"),
         # Its node may have evicted the operator as well, so that nobody acts on a failed pod.
         (seen("Running", runs(0), EVICTED), [100, 159, 160], f"Failed: *memory; {NO_OPERATOR}"),
         # To Kubernetes and the operator a pod runs as long as a container that a webhook added.

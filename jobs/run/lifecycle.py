@@ -27,6 +27,7 @@ from jobs.run.notify import Hook
 from jobs.run.patch import patch_in_place
 from jobs.run.preview import alters_result, describe, show, validate_admission
 from jobs.run.submit import remove
+from jobs.run.takeover import upgraded
 from jobs.run.train import Training
 
 _NOT_OF_A_RUN = frozenset({"hook", "kubeconfig", "waiter"})
@@ -45,6 +46,7 @@ class PyTorchJobHandler(Handler):
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         """Replace the run if a change can alter its result, or if the run did not succeed."""
         # The PyTorchJob is not read: a result stays valid after its job is deleted.
+        state = upgraded(state)
         changes = self._changes(state, inputs, context)
         if state["result"]["state"] == RUNNING:
             result, own = _of_running(state, inputs, context)
@@ -67,7 +69,7 @@ class PyTorchJobHandler(Handler):
         """Show the new run, and check whether the API server admits it."""
         if state is None:
             show(inputs, shown, context)
-        elif _trains(self._changes(state, inputs, context)):
+        elif _trains(self._changes(upgraded(state), inputs, context)):
             validate_admission(inputs)
         return super().preview(state, inputs, shown, context)
 
@@ -103,6 +105,7 @@ class PyTorchJobHandler(Handler):
         Raises:
             RuntimeError: the API server refused them, or refused to replace a successful run.
         """
+        state = upgraded(state)
         api = _api({**state, "kubeconfig": inputs["kubeconfig"]})  # with the name that it still has
         job = f"{api.namespace}/{api.name}"
         if _trains(self._changes(state, inputs, context)):
@@ -138,7 +141,7 @@ class PyTorchJobHandler(Handler):
 
     def delete(self, state: Properties, context: Context) -> None:
         """Stop the run: delete its waiter, the PyTorchJob with its pods, and the archived logs."""
-        api = _api(state)
+        api = _api(upgraded(state))
         job = f"PyTorchJob {api.namespace}/{api.name}"
         try:
             api.remove(context)

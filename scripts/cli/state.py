@@ -9,6 +9,7 @@ from core import tokens
 from jobs.model.names import outputs_url
 from jobs.records import archive
 from jobs.result import RUNNING, RunResult
+from jobs.run.takeover import upgraded
 from scripts.cli.backend import Cli, exists, exported, name_of, rows
 
 _NAMESPACE = f"{tokens.JOB_NAMESPACE}$kubernetes:core/v1:Namespace::"
@@ -130,7 +131,7 @@ def _jobs(resources: list[Any], pending: list[Any]) -> Iterator[JobState]:
             begun[name_of(each["resource"])] = (each["type"], each["resource"])
     for name in dict.fromkeys([*runs, *begun]):
         operation, latest = begun[name] if name in begun else (None, runs[name])
-        inputs = _plain(latest.get("inputs")) or {}
+        inputs = upgraded(_plain(latest.get("inputs")) or {})
         if "job" in inputs:
             result = _plain(_outputs(runs[name]).get("result")) if name in runs else None
             gate = _plain(gates[name]["inputs"]) if name in gates else None

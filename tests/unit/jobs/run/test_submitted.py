@@ -31,6 +31,7 @@ from jobs.run.lifecycle import PyTorchJobHandler
 from jobs.run.patch import CHANGEABLE, Parts, patch_in_place
 from jobs.run.preview import validate_admission
 from jobs.run.submit import submit
+from jobs.run.takeover import upgraded
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.jobs_declared import jobs, submitted
 from tests.unit.row import Row
@@ -178,11 +179,18 @@ _DECLARED = {job.name: job for job in _FOUND.jobs}
 
 def submission_today(name: str) -> Submission:
     """Return what is submitted for a job today, with the images that its run had."""
-    job, script = _DECLARED[name], _FOUND.scripts.get(name)
-    mounted = None if script is None else script.mounted
-    lent = other_volumes(job, _DECLARED, has_volume=True)
-    old = Submission.from_inputs(_OLD[name])
-    return replace(old, job=job, script=mounted, input_volumes=lent)
+    job, old, script = _DECLARED[name], upgraded(_OLD[name]), _FOUND.scripts.get(name)
+    return Submission(
+        job=job,
+        image=old["image"],
+        fetch_image=old.get("fetchImage"),
+        script=None if script is None else script.mounted,
+        input_volumes=other_volumes(job, _DECLARED, has_volume=True),
+        keeps_data=True,
+        place=VOLUME_URL,
+        artifacts=old.get("artifacts"),
+        tracking=old.get("tracking"),
+    )
 
 
 @pytest.mark.parametrize("name", _OLD)
@@ -194,8 +202,9 @@ def test_a_run_of_an_older_version_keeps_its_result_with_the_same_image(name: st
     assert not any(change.replace for change in changes)
     is_own = "timeout" in _KNOWN["jobs"].get(name, {})
     assert row.said == [] if is_own else ["timeout 3600 → 86400; nothing is trained"]
-    before = Submission.from_inputs(state)
+    before = Submission.from_inputs(upgraded(state))
     assert checkpoint_key(before) == checkpoint_key(submission_today(name)), "a failed one resumes"
+    assert manifest(before)["spec"]["runPolicy"] == _OLD[name]["manifest"]["spec"]["runPolicy"]
     changes = PyTorchJobHandler().diff(state, {**now, "image": "another"}, row)
     assert [change.path for change in changes if change.replace] == ["image"]
     assert row.said[-1].startswith("trains again: ")

@@ -1,6 +1,7 @@
 """Which run's files are fetched, by what pod, and what there is to do where there are none."""
 
 import errno
+import json
 import tarfile
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -11,6 +12,7 @@ from typing import IO, Any
 import pytest
 
 from core import kube, tokens, toolchain
+from core.paths import CHECKOUT
 from jobs.model.job import TrainingJob
 from jobs.model.parts import Volume
 from jobs.model.places import VOLUME_URL
@@ -21,6 +23,7 @@ from scripts.cli.state import JobState, StackState
 from scripts.cli.terminal import CommandError
 from tests.unit.archived_run import remembered
 from tests.unit.jobs_declared import submitted
+from tests.unit.scripts.cli.kept_state import resource
 from tests.unit.shell_program import shell_program
 
 KEPT = f"{VOLUME_URL}/outputs/mine"
@@ -125,6 +128,16 @@ def test_the_pod_reads_as_the_job_and_asks_for_little() -> None:
     assert spec["securityContext"]["runAsUser"] == 65532
     assert container["securityContext"]["readOnlyRootFilesystem"]
     assert found["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "slipway"
+
+
+@pytest.mark.parametrize("name", ["imaged", "mnist-elastic", "mnist-gloo", "scripted"])
+def test_files_of_a_run_that_was_declared_until_november_2026_are_found(name: str) -> None:
+    old = json.loads((CHECKOUT / "tests/unit/jobs/run/runs_of_bea3486.json").read_text())
+    inputs = old["inputs"][name]
+    run = resource("slipway:jobs:PyTorchJob", name, inputs=inputs)
+    known = StackState.from_export({"deployment": {"resources": [run]}}).jobs[name]
+    assert known.kept == inputs["kept"]
+    assert "slipway-kept" in str(kept.reader_pod(known, "trainer:2")["spec"]["volumes"])
 
 
 @pytest.mark.parametrize(

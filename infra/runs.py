@@ -142,9 +142,11 @@ def _submission(
     if job.inputs:  # they are known once the jobs that produce them have finished
         ended = Output.all(**{each.job: before[each.job].result for each in job.inputs.values()})
         artifacts = ended.apply(lambda results: inputs.input_artifacts(job, results))
+    # A renamed job keeps its identity, also for the jobs that read its files.
+    origins = {k: replace(each, job=others[each.job].origin) for k, each in job.inputs.items()}
     experiment = {"experiment": f"{pulumi.get_stack()}/{job.name}"}
     return Submission(
-        job=job,
+        job=replace(job, inputs=origins),
         image=image,
         namespace=context.cluster.namespace,
         fetch_image=fetch_image,

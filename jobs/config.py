@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 from pydantic.alias_generators import to_camel
 
 from core import manifests
+from core.manifests import KEPT_CLAIM
 from core.paths import CHECKOUT
 from core.problem import Path, Problem, choices, located, quote
 from core.validation import check
@@ -18,7 +19,8 @@ from jobs import sources
 from jobs.adapt import wants_gpus
 from jobs.model.consistency import NO_PROGRAM
 from jobs.model.job import TrainingJob, fields_of
-from jobs.model.volumes import Script
+from jobs.model.names import DATA_CACHE
+from jobs.model.volumes import Script, claim_name
 from jobs.plan import prerequisites
 from jobs.rules import containers, distributed, nodes
 from jobs.rules.rule import Finding, Rule, Surroundings
@@ -131,7 +133,7 @@ def _add(job: TrainingJob, key: str, around: Surroundings, config: JobsConfig) -
 def _dependency_problems(
     jobs: Sequence[TrainingJob], declared: Collection[str], key: str
 ) -> Iterator[Problem]:
-    """Yield problems with `dependsOn`, `inputs` and `was`; `declared` also names invalid jobs."""
+    """Yield problems between jobs; `declared` also contains the names of invalid jobs."""
     for job in jobs:
         others = [name for name in declared if name != job.name]
         references: list[tuple[Path, str]] = [
@@ -159,7 +161,20 @@ def _dependency_problems(
             if name in declared or any(name in each.was for each in jobs if each is not job):
                 text = f"{quote(name)} is, or was, the name of another job in this stack; remove it"
                 yield Problem(located(key, (job.name, "was", index)), text)
+    yield from _shared_claims(jobs, key)
     yield from _cycles(jobs, key)
+
+
+def _shared_claims(jobs: Sequence[TrainingJob], key: str) -> Iterator[Problem]:
+    """Yield a problem for each volume whose new claim would have the name of another claim."""
+    claims = {KEPT_CLAIM: "the stack's files", DATA_CACHE: "the jobs' `data`"}
+    for job in jobs:
+        for name, volume in job.volumes.items():
+            if volume.claim is None and volume.empty_dir is None:
+                if (own := claim_name(job.origin, name, volume)) in claims:
+                    text = f"its claim would be {own}, as that of {claims[own]}; rename the volume"
+                    yield Problem(located(key, (job.name, "volumes", name)), text)
+                claims[own] = f"the volume {name} of job {job.name}"
 
 
 def lost_inputs(jobs: Sequence[TrainingJob], key: str) -> Iterator[Problem]:

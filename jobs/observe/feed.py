@@ -20,8 +20,6 @@ from jobs.records.archive import Run
 from jobs.records.events import HELD
 from jobs.records.recording import Recording
 
-_GATHER_SECONDS = 0.1
-
 
 @dataclass
 class Feed:
@@ -92,7 +90,7 @@ class Feed:
         with suppress(queue.Empty):
             items.append(self._seen.get(timeout=wait_seconds))
             # Lines of many ranks arrive one by one, and each call looks at all ranks.
-            time.sleep(_GATHER_SECONDS)
+            time.sleep(0.1)
             while True:
                 items.append(self._seen.get_nowait())
         return items

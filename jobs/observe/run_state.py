@@ -8,9 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from clusters.cloud_reports import Growth, RefusedPulls
-from core.manifests import holds
 from jobs.api.lines import Line, moment
-from jobs.model.pytorchjob import Topology, is_of, is_replica, is_suspended
+from jobs.model.pytorchjob import Topology, has_ended, is_of, is_replica, is_suspended
 from jobs.observe import failures
 from jobs.observe.exits import Exit
 from jobs.observe.failures import Disruption, Failure, Origin, disruption
@@ -21,6 +20,7 @@ from jobs.records.events import event_in
 
 _STILLNESS = "stillness of {}"
 _FIRST = timedelta(seconds=1)  # nodes' clocks differ by less
+_RECOVERY = timedelta(minutes=2)  # a disrupted pod may train until its grace period is over
 _TRAINING = tuple(f'"event": "{name}"' for name in ("step", "epoch", "metrics"))
 
 
@@ -31,13 +31,14 @@ class RunState:
     job: Mapping[str, Any]
     pulls: RefusedPulls | None = None  # image pulls that were refused but may still be authorised
     failures: list[Failure] = field(default_factory=list)  # in the order observed
-    disruption: Disruption | None = None  # of a pod whose program had not failed
+    disruptions: dict[str, Disruption] = field(default_factory=dict)  # by uid of the healthy pod
     lost_node: Disruption | None = None  # with a replica that has not ended
     shortage: str | None = None  # why no node could ever hold a waiting pod
     refusal: str | None = None  # why pods are not admitted
     growth: Growth | None = None  # the autoscaler's latest report on waiting pods
     setbacks: Sequence[str] = ()  # why it could add no nodes
     job_deleted: bool = False  # whether the job was deleted, but not by Slipway
+    is_old: bool = False  # whether it was adopted after its start timeout
     queued: str | None = None  # Kueue's reason, while the job is suspended
     gpu_use: GpuUse = field(default_factory=GpuUse)
     refused_until: float = 0.0  # seconds until the latest refused pull that may be authorised
@@ -47,8 +48,10 @@ class RunState:
     _since: dict[str, float] = field(default_factory=dict)  # when conditions began, for `lasted`
     _last_signs: dict[int, str] = field(default_factory=dict)  # time of each replica's last line
     _trained: Counter[int] = field(default_factory=Counter)  # number of training events by replica
+    _last_trained: str = ""  # time of the last training event of any replica
     _seen: dict[str, Replica] = field(default_factory=dict)  # replicas of all pods, by uid
     _stopped: set[str] = field(default_factory=set)  # uids of pods that a suspension stops
+    _dropped: set[str] = field(default_factory=set)  # uids of pods that were deleted for a stall
     _started: set[int] = field(default_factory=set)
     # Each replica's latest failure, which its pod no longer shows during a retry.
     _failed_inits: dict[int, Failure] = field(default_factory=dict)
@@ -124,16 +127,31 @@ class RunState:
     @property
     def cured_by_a_retry(self) -> str | None:
         """The disruption by the cluster that ended the run, or None if it failed on its own."""
-        disruption = self.disruption or self.lost_node
-        if disruption is None or self.job_deleted or not disruption.brought_about(self.cause):
-            return None
-        return disruption.text
+        lost, cause = [] if self.job_deleted else self._lasting_disruptions, self.cause
+        return next((each.text for each in lost if each.brought_about(cause)), None)
+
+    @property
+    def _lasting_disruptions(self) -> list[Disruption]:
+        """The disruptions that the run has not recovered from, latest first."""
+        lost = [*reversed(self.disruptions.values()), self.lost_node]
+        return [each for each in lost if each is not None and not self._is_past(each)]
+
+    def _is_past(self, lost: Disruption) -> bool:
+        """Return whether the run went on after a disruption, which then explains no later end."""
+        latest = self.replicas[self._seen[lost.pod].number]
+        is_replaced = latest.uid != lost.pod and latest.started
+        if self._last_trained:
+            trains = moment(self._last_trained) - lost.at > _RECOVERY
+            return trains and (is_replaced or self.topology.elastic)
+        return is_replaced and not has_ended(self.job)
 
     @property
     def cause_may_be_to_come(self) -> bool:
         """True if all failures so far result from a failure that has not been observed yet."""
-        is_disrupted, cause = self.disruption or self.lost_node, self.cause
-        return cause is not None and not is_disrupted and cause.origin is not Origin.OWN
+        cause = self.cause
+        return (
+            cause is not None and not self._lasting_disruptions and cause.origin is not Origin.OWN
+        )
 
     @property
     def all_succeeded(self) -> bool:
@@ -167,16 +185,14 @@ class RunState:
             return
         failed = () if self.topology.elastic else {each.replica.uid for each in self.failures}
         # After either, the operator itself deletes pods.
-        is_over = bool(failed) or holds(self.job, "Succeeded")
+        is_over = bool(failed) or has_ended(self.job)
         for pod in pods:
             uid = pod["metadata"]["uid"]
-            if is_of(pod, self.uid) and uid not in self._stopped:
-                replica = Replica(pod, self.topology) if is_replica(pod) else None
-                if replica is not None:
-                    self._seen[replica.uid] = replica
-                if self.disruption is None and uid not in failed:
-                    ran_on = replica is not None and replica.running and not is_over
-                    self.disruption = disruption(pod, is_running=ran_on)
+            if is_of(pod, self.uid) and is_replica(pod) and uid not in self._stopped:
+                self._seen[uid] = replica = Replica(pod, self.topology)
+                if uid not in {*failed, *self.disruptions, *self._dropped}:
+                    lost = disruption(pod, is_running=replica.running and not is_over)
+                    self.disruptions |= {} if lost is None else {uid: lost}
         by_age = sorted(self._seen.values(), key=lambda each: each.created)
         self.replicas = replicas = dict(sorted({each.number: each for each in by_age}.items()))
         # A replica whose pod was lost and will be replaced counts as started.
@@ -216,7 +232,9 @@ class RunState:
         for line in lines:
             self._last_signs[number] = line.stamp
             self.paces.see(line.text)
-            self._trained[number] += any(event in line.text for event in _TRAINING)
+            if any(event in line.text for event in _TRAINING):
+                self._trained[number] += 1
+                self._last_trained = max(self._last_trained, line.stamp)
 
     @cached_property
     def may_be_held(self) -> bool:
@@ -268,7 +286,8 @@ class RunState:
         return self.stalled is not None
 
     def forget_stillness(self) -> None:
-        """Start measuring stalls again, since the ranks that had stalled were removed."""
+        """Start measuring stalls again, since the pods of stalled ranks were deleted."""
+        self._dropped |= {each.uid for each in self.stalled or ()}
         self.stalled = None
         for number in self.replicas:
             self._since.pop(_STILLNESS.format(number), None)
@@ -291,7 +310,9 @@ class RunState:
     @property
     def all_started(self) -> bool:
         """True if every replica's program has started."""
-        return len(self._started) == self.topology.replicas
+        # A replica that an elastic run lost before it was adopted had started, too.
+        goes_on = self.is_old and self.topology.elastic and bool(self._started)
+        return goes_on or len(self._started) == self.topology.replicas
 
     @property
     def status(self) -> str:

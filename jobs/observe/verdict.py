@@ -4,6 +4,7 @@ import re
 from datetime import timedelta
 from itertools import takewhile
 
+from jobs.api.lines import moment
 from jobs.model.job import TrainingJob
 from jobs.model.pytorchjob import DEADLINE, is_suspended, message_of, resumed
 from jobs.observe import gpus
@@ -22,7 +23,6 @@ _NODE_SECONDS = 30
 https://kubernetes.io/docs/concepts/architecture/nodes/#condition"""
 _OUTLASTED_SECONDS = 5
 """Time for all containers in a pod to exit; the kubelet reports their exits together."""
-_REPEATS = 3
 _EARLY = timedelta(seconds=120)
 """After this time, even a program that reports no steps may have completed some."""
 _NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
@@ -96,14 +96,18 @@ def _succeeded(run: RunState, message: str, elapsed: float, declared: TrainingJo
         # Replicas that were replaced at the end have no work left.
         is_over = not may_straggle or not any(replica.running for replica in replicas)
         return End("Succeeded", message) if is_over else _timed_out(run, elapsed, declared)
-    ends = {number: replica.ended for number, replica in run.replicas.items()}
-    missing = [number for number in range(run.topology.replicas) if ends.get(number) is None]
+    # With such a policy, the operator deletes pods once rank 0 is done, even if they are not.
+    cause, cleans = run.cause, declared.clean_pod_policy != "None"
+    cleans = cleans and (cause is None or cause.origin is not Origin.OWN)
+    left = {n: each for n, each in run.replicas.items() if not (cleans and each.is_deleted)}
+    ends = {number: each.ended for number, each in left.items()}
+    numbers = [*left] if cleans else [*range(run.topology.replicas)]
+    missing = [number for number in numbers if ends.get(number) is None]
     has_failed = bool(run.held) or any(each and each.code for each in ends.values())
     if not has_failed and not missing:
         return End("Succeeded", message)
     if not has_failed and may_straggle:
         return _never_starts(run, elapsed, declared) or _overdue(run, elapsed, declared)
-    cause = run.cause
     if not has_failed and (cause is None or cause.replica.number not in missing):
         listed = ", ".join(map(run.topology.ranks, missing))
         reason = f"{listed} did not finish: silent for 30 s after rank 0 succeeded; {run.status}"
@@ -140,7 +144,7 @@ def _repeats(run: RunState) -> End | None:
     error = _early_error(run.failures[-1])
     same = [*takewhile(lambda each: _early_error(each) == error, reversed(run.failures))]
     is_restarted = len({each.replica.number for each in same}) < len(same)
-    if error is None or len(same) < _REPEATS or not is_restarted:
+    if error is None or len(same) < 3 or not is_restarted:
         return None
     return End("Failed", f"{run.failure}; {len(same)} identical failures in a row before any step")
 
@@ -157,15 +161,18 @@ def _early_error(failed: Failure) -> str | None:
 
 def _never_starts(run: RunState, elapsed: float, declared: TrainingJob) -> End | None:
     waits = run.refused_pulls if _waits_for_a_pull(run, elapsed) else []
-    blocked = [end for each in run.replicas.values() if each not in waits for end in each.blocked]
+    replicas = run.replicas.values()
+    # The others continue without a replacement that can't start.
+    goes_on = run.topology.elastic and run.all_started and any(each.running for each in replicas)
+    blocked = [end for each in replicas if not (goes_on or each in waits) for end in each.blocked]
     # The kubelet retries, and shows the last failure until a retry, even a long one, has succeeded.
     is_late = run.lasted("a blocked start", elapsed, holds=bool(blocked)) > declared.start_timeout
     if final := [end for end in blocked if is_late or _IN_VAIN.search(end.reason)]:
         return final[0]
-    used = sum(replica.restarts for replica in run.replicas.values())
-    for replica in run.replicas.values():
+    used = sum(replica.restarts for replica in replicas)
+    for replica in replicas:
         # A user's program may report no steps, so it gets all restarts that its job allows.
-        is_used_up = not replica.started or used >= declared.max_restarts
+        is_used_up = used >= declared.max_restarts if replica.started else not goes_on
         if replica.crash_loop is not None and is_used_up and not run.progress.has_stepped:
             reason = f"{replica}: container {replica.crash_loop} keeps failing"
             # The operator is about to report the same failure, so the result must be the same.
@@ -218,7 +225,11 @@ def _timed_out(run: RunState, elapsed: float, declared: TrainingJob) -> End | No
 def _overdue(run: RunState, elapsed: float, declared: TrainingJob) -> End | None:
     if (end := _timed_out(run, elapsed, declared)) is not None or run.all_started:
         return end
-    if elapsed - max(run.refused_until, resumed(run.job)) <= declared.start_timeout:
+    # A pod that replaces one has the same time to start.
+    created = [moment(each.created) for each in run.replicas.values()]
+    coming = [moment(each.created) for each in run.replicas.values() if each.to_come]
+    later = (max(coming) - min(created)).total_seconds() if coming else 0.0
+    if elapsed - max(run.refused_until, resumed(run.job) + later) <= declared.start_timeout:
         return None
     waiting = {each.unschedulable for each in run.replicas.values() if each.unschedulable}
     blocked = (end for each in run.replicas.values() for end in each.blocked)

@@ -10,7 +10,7 @@ from clusters.cloud_reports import RefusedPulls
 from core.context import Context
 from jobs.api.client import JobApi
 from jobs.model.job import TrainingJob
-from jobs.model.pytorchjob import conditions, has_ended
+from jobs.model.pytorchjob import conditions, has_ended, resumed
 from jobs.observe.exits import remarks
 from jobs.observe.failures import Origin
 from jobs.observe.feed import Feed
@@ -29,8 +29,6 @@ _TICK_SECONDS = 0.5
 _PAUSE_SECONDS = 15.0  # between two lines on the same epoch, to keep the log short
 _SETTLE_SECONDS = 5.0  # a cause may be seen this long after its effects
 _NODE_SECONDS = 60.0  # time for which a lost node may still look Ready
-_STACKS_SECONDS = 5.0
-_MOST_EVENTS = 500  # Kubernetes events in a timeline
 _LOGS_SECONDS = 30.0  # limit for reading the rest of the logs at the end
 _SILENCE_SECONDS = 120.0
 """The longest wait for a response from the API server, which may be restarting."""
@@ -72,12 +70,13 @@ class Wait:
         Raises:
             InterruptedWait: the user pressed Ctrl-C, or the API server did not respond for 2 min.
         """
-        run, begun = self._run, self.clock() - self.api.age(self.job)
+        run, begun = self._run, self.clock() - (age := self.api.age(self.job))
         if (rank := self.declared.debug) is not None:
             self.context.info(
                 f"rank {rank} is waiting for a debugger: `make debug JOB={self.api.name}`"
             )
         # An adopted run may be older than its start timeout.
+        run.is_old = age - resumed(self.job) > self.declared.start_timeout
         run.see_pods(self.api.pods())
         with Feed(self.api, run, self.kept, self._warn_once) as feed:
             while (end := self._end(self.clock() - begun)) is None or self._may_drop(end):
@@ -147,7 +146,7 @@ class Wait:
 
     def _await_stacks(self, stopped: int) -> None:
         """Wait, for a limited time, until stopped ranks have printed their stack traces."""
-        deadline = time.monotonic() + _STACKS_SECONDS
+        deadline = time.monotonic() + 5
         while len(self._logs.stacks()) < stopped and time.monotonic() < deadline:
             time.sleep(_TICK_SECONDS)  # The feed stays paused, so that stopped pods don't count.
 
@@ -257,7 +256,7 @@ class _Row:
 def entries_of_end(end: End, at: str, events: Iterable[Mapping[str, Any]]) -> list[Entry]:
     """Return the timeline's entries for a run's latest Kubernetes events and its end."""
     entries = sorted(map(_of_event, events), key=lambda each: each["time"])
-    return [*entries[-_MOST_EVENTS:], entry(at, "end", end.state, end.reason)]
+    return [*entries[-500:], entry(at, "end", end.state, end.reason)]
 
 
 def entries_of_run(run: RunState) -> Iterator[Entry]:
@@ -275,7 +274,7 @@ def entries_of_run(run: RunState) -> Iterator[Entry]:
                 yield entry(ended.finished, "container", str(replica), str(ended))
     for failed in run.failures:
         yield entry(failed.finished, "failure", str(failed.replica), str(failed))
-    for lost in filter(None, (run.disruption, run.lost_node)):
+    for lost in filter(None, (*run.disruptions.values(), run.lost_node)):
         yield entry(lost.at, "failure", job, lost.text)
 
 

@@ -10,7 +10,7 @@ import json
 import zipfile
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from jobs.model.submission import Submission
 from jobs.observe.wait import InterruptedWait
 from jobs.records.archive import Archive
 from jobs.result import RUNNING, RunResult
+from jobs.run.submit import force_lost
 
 _CODE = (
     *("core/*", "clusters/*", "jobs/**/*", "images/*", "images/build/*"),
@@ -72,27 +73,36 @@ class Ledger(JobApi):
         with suppress(RuntimeError):  # such a job was valid when the run began
             before, now = (Submission.from_inputs(each).digest() for each in (begun, run))
             is_same = before == now
+        is_outdated = is_same and "result" not in values and self.is_outdated(inputs)
+        if is_outdated and "waiter" not in inputs:
+            return is_same  # its code might reject the job as this version declares it
         if is_same and begun["job"] != run["job"]:
             # The pods come first: if this process is killed now, the next one repeats both steps.
             for pod in self._waiters():
                 self.delete_pod(pod["metadata"]["name"])
             begun = {**begun, "job": run["job"]}
             self.note(run=json.dumps(begun))
-        is_left = is_same and "waiter" in inputs and "result" not in values
-        if is_left and self.is_outdated(inputs):
-            for kind in ("Job", "Secret"):
+        if is_outdated:
+            for kind in ("Job", "Secret", "Role"):
                 self.remove(context, kind)
             self.begin(begun, inputs["waiter"], inputs.get("hook"))
         return is_same
 
     def is_outdated(self, inputs: Mapping[str, Any]) -> bool:
-        """Return whether `inputs` have another image or hook for the waiter than it began with."""
+        """Return whether the waiter began with other code, or another image or hook in `inputs`."""
         job, hook = self._one("Job", self.own), inputs.get("hook")
         with suppress(ApiException):  # not every account that may create a Secret may read it
             secret = self._one("Secret", self.own)
             hook = secret and json.loads(base64.b64decode(secret["data"]["hook"]))
-        image = job and job["spec"]["template"]["spec"]["containers"][0]["image"]
-        return (image, hook) != (inputs["waiter"], inputs.get("hook"))
+        spec = job and job["spec"]["template"]["spec"]
+        found = spec and (spec["containers"][0]["image"], spec["volumes"][0]["configMap"]["name"])
+        own = (inputs.get("waiter", found and found[0]), self._modules)
+        return (found, hook) != (own, inputs.get("hook"))
+
+    @property
+    def _modules(self) -> str:
+        """The name of the ConfigMap with the waiter's code."""
+        return f"{self.own}-code-{code()[0]}"
 
     def begin(self, run: Mapping[str, Any], image: str, hook: Mapping[str, Any] | None) -> None:
         """Create the ledger and its objects.
@@ -101,11 +111,11 @@ class Ledger(JobApi):
         `hook`, a `jobs.run.notify.Hook`, is kept in a Secret rather than in the ledger.
         """
         names = {"name": self.own, "job": self.name, "namespace": self.namespace, "image": image}
-        objects = rendered(Path(__file__).with_name("waiter.yaml"), **names)
+        objects = rendered(Path(__file__).with_name("waiter.yaml"), **names, code=self._modules)
         ledger, secret, account, *rights, modules, waiter = objects
         jobs_own = self._one("ServiceAccount", run["account"]) or {}
         account["imagePullSecrets"] = jobs_own.get("imagePullSecrets") or []
-        modules["binaryData"] = {"code.zip": base64.b64encode(code()).decode()}
+        modules["binaryData"] = {"code.zip": base64.b64encode(code()[1]).decode()}
         ledger["data"] = {"run": json.dumps(run)}
         secret["stringData"] = {"hook": json.dumps(hook)}
         owner = self._ensure(ledger)
@@ -121,11 +131,14 @@ class Ledger(JobApi):
 
         def look() -> None:
             if self._one(kind, self.own) is not None:
-                raise NotYet("the waiter's pod is still running")
+                force_lost(self, self._waiters())
+                raise NotYet(f"{kind} {self.own} still exists")
 
         path, after_all = self._of(kind, self.own), {"propagationPolicy": "Foreground"}
+        what, see = f"the removal of {self.name}'s waiter", f"describe {kind.lower()},pods"
+        advice = f". To see why, run `kubectl --namespace {self.namespace} {see}`; then try again"
         if self._unless_gone(Request("DELETE", path, after_all)):
-            until(look, _GONE_SECONDS, f"the removal of {self.name}'s waiter", context, every=0.2)
+            until(look, _GONE_SECONDS, what, context, every=0.2, explain=lambda: advice)
 
     def follow(self, context: Context, logs: Archive, *, to_the_end: bool) -> RunResult:
         """Show the waiter's status until the run has ended, and fetch its logs.
@@ -236,14 +249,16 @@ class Ledger(JobApi):
         return f"{path}/{name}" if name else path
 
 
-def code() -> bytes:
-    """Return a zip file of the modules that a waiter runs."""
-    packed = io.BytesIO()
+@cache
+def code() -> tuple[str, bytes]:
+    """Return a hash of the modules that a waiter runs, and a zip file of them."""
+    packed, digest = io.BytesIO(), sha256()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
         for path in (path for pattern in _CODE for path in sorted(CHECKOUT.glob(pattern))):
             if path.suffix in {".py", ".yaml"}:
                 file.write(path, path.relative_to(CHECKOUT))
-    return packed.getvalue()
+                digest.update(f"{path.relative_to(CHECKOUT)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:8], packed.getvalue()
 
 
 def _packed(folder: Path, longest: int) -> bytes:

@@ -27,8 +27,6 @@ from jobs.run.retry import Attempt
 
 HASH_LABEL = "slipway.dev/spec-hash"
 _GONE_SECONDS = 90.0  # Kubernetes takes most of a minute to detect a lost node
-_POLL_SECONDS = 0.5
-_AT_ONCE = 16
 
 
 def submit(  # noqa: PLR0913  # the submission, and what exists already
@@ -132,7 +130,7 @@ def stop_all(kubeconfig: str, namespace: str, context: Context) -> None:
     if names:
         context.info(f"stopping what an interrupted run left behind: {', '.join(names)}")
     jobs = [JobApi.connect(kubeconfig, namespace, name) for name in names]
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    with ThreadPoolExecutor(16) as pool:
         for stopped in [pool.submit(remove, job, context) for job in jobs]:
             stopped.result()
 
@@ -144,20 +142,21 @@ def _await_end(api: JobApi, context: Context, *, of_job: bool = True) -> None:
     def look() -> None:
         job = api.get() if of_job else None
         left = [] if job is None else [("PyTorchJob", job["metadata"])]
-        left += (("Pod", pod["metadata"]) for pod in _pods_left(api))
+        force_lost(api, pods := api.pods())
+        left += (("Pod", pod["metadata"]) for pod in pods)
         if left:
             raise NotYet("; ".join(held(kind, of) or f"{kind} {of['name']}" for kind, of in left))
 
     see = f"kubectl --namespace {api.namespace} describe pytorchjobs,pods"
     advice = f". To see why, run `{see}`; then run the same command again"
-    until(look, _GONE_SECONDS, what, context, every=_POLL_SECONDS, explain=lambda: advice)
+    until(look, _GONE_SECONDS, what, context, every=0.5, explain=lambda: advice)
 
 
-def _pods_left(api: JobApi) -> list[Object]:
-    """Return the pods that a job still has, and force the deletion of those on lost nodes."""
-    pods, now = api.pods(), datetime.now(UTC)
-    until = ((each, each["metadata"].get("deletionTimestamp")) for each in pods)
-    if late := [pod for pod, end in until if end is not None and moment(end) < now]:
+def force_lost(api: JobApi, pods: Sequence[Object]) -> None:
+    """Force the deletion of those `pods` that should be gone but are on lost nodes."""
+    now = datetime.now(UTC)
+    ends = ((each, each["metadata"].get("deletionTimestamp")) for each in pods)
+    if late := [pod for pod, end in ends if end is not None and moment(end) < now]:
         reasons = ((pod, condition(pod, "DisruptionTarget").get("reason")) for pod in late)
         lost: Sequence[Mapping[str, Any]] = [
             pod for pod, reason in reasons if reason == "DeletionByTaintManager"
@@ -167,7 +166,6 @@ def _pods_left(api: JobApi) -> list[Object]:
                 lost = on_lost_nodes(late, api.nodes())
             for pod in lost:
                 api.delete_pod(pod["metadata"]["name"], at_once=True)
-    return pods
 
 
 def _refuse_foreign(api: JobApi, job: Object) -> None:

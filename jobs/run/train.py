@@ -40,7 +40,7 @@ class Training:
     context: Context
     cost: TrainingCost | None = None  # of its nodes, if known
     pulls: RefusedPulls | None = None  # image pulls that were refused but may still be authorised
-    takes_ended: bool = False  # whether to adopt a job that has ended, after a killed wait
+    note: Callable[..., None] | None = None  # a waiter's, which also adopts a job that has ended
     clock: Callable[[], float] = time.monotonic  # of `Wait`
 
     @classmethod
@@ -66,11 +66,13 @@ class Training:
         job = self.submission.job
         before: list[Attempt] = []
         while True:
+            if self.note is not None:
+                self.note(submitted="false")  # until the job of an earlier attempt is replaced
             try:
                 api = self.api.retrying(_RETURN_SECONDS) if before else self.api
                 live = submit(
                     *(api, self.submission, self.facts, self.context, before),
-                    takes_ended=self.takes_ended,
+                    takes_ended=self.note is not None,
                 )
             except ApiException as error:
                 if error.status not in _REFUSALS:
@@ -82,6 +84,8 @@ class Training:
                     exit_codes={},
                 )
                 return retry.complete(result, before, self.submission.succeeded)
+            if self.note is not None:
+                self.note(submitted="true")
             before = retry.earlier(live)
             number = len(before) + 1
             attempt = f"attempt {number} of {max(number, job.retries + 1)}"

@@ -22,6 +22,8 @@ from jobs.run.ledger import Ledger
 from jobs.run.notify import Hook
 from jobs.run.train import Training
 
+_GONE = "the PyTorchJob was removed while its waiter was restarting, so its result is unknown"
+
 
 @dataclass(kw_only=True)
 class _Notes(Silence):
@@ -63,8 +65,13 @@ def wait(ledger: Ledger, logs: Archive, clock: Callable[[], float] = time.monoto
     if ended:
         result = RunResult.from_map(ended)
     else:
-        run, more = json.loads(values["run"]), {"takes_ended": True, "clock": clock}
-        result = Training.of(run, ledger, logs, notes, **more).to_the_end()
+        run, more = json.loads(values["run"]), {"note": ledger.note, "clock": clock}
+        job = ledger.get() or {"metadata": {"deletionTimestamp": None}}
+        if values.get("submitted") == "true" and "deletionTimestamp" in job["metadata"]:
+            # Whoever deletes the job, or sets a TTL, does not want it to be trained again.
+            result = RunResult(state="Failed", reason=_GONE, last_succeeded=run["succeeded"])
+        else:
+            result = Training.of(run, ledger, logs, notes, **more).to_the_end()
         ledger.end(result, logs)
     hook = os.environ.get("SLIPWAY_HOOK")
     if hook is None or "told" in values:

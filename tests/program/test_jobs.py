@@ -211,6 +211,10 @@ def test_a_run_mounts_what_it_takes(declared: Declare, monkeypatch: pytest.Monke
     (fetching,) = pod(run)["initContainers"]
     assert fetching["image"] == TRAINER
     assert "train-results" in claims(run)
+    renamed = {"net": {"job": "teach", "artifact": "net.pt"}}
+    jobs = {"teach": {**train, "was": "train"}, "evaluate": {**TINY, "inputs": renamed}}
+    again = declared(jobs=jobs).one(RUN, "evaluate")
+    assert again.inputs["job"] == run.inputs["job"], "another name of what it takes trains nothing"
 
 
 def test_jobs_with_data_share_a_cache_that_goes_with_the_last(declared: Declare) -> None:

@@ -12,7 +12,7 @@ from clusters.embedded import cluster
 from clusters.nodes import Capacity
 from jobs.config import CATALOG, _dependency_problems, lost_inputs
 from jobs.model.job import TrainingJob
-from jobs.model.parts import Build, JobInput, Master
+from jobs.model.parts import Build, JobInput, Master, Volume
 from jobs.plan import Schedule, described, fits, not_run, prerequisites, shares
 
 KEY = "slipway:jobs"
@@ -26,6 +26,10 @@ def job(name: str, *depends_on: str, **fields: Any) -> TrainingJob:
 
 def taking(name: str, other: str, **fields: Any) -> TrainingJob:
     return job(name, inputs={"model": JobInput(job=other, artifact="net.pt")}, **fields)
+
+
+def sized(name: str, volume: str) -> TrainingJob:
+    return job(name, volumes={volume: Volume(size="1Gi", mount_path="/mnt/x")})
 
 
 def told(*jobs: TrainingJob) -> dict[str, str]:
@@ -44,9 +48,11 @@ def told(*jobs: TrainingJob) -> dict[str, str]:
         ([taking("a", "a", **OUTPUTS)], "a.inputs.model.job", "is the job itself"),
         ([job("b", "b")], "b.dependsOn[0]", "is the job itself"),
         ([job("b", "a"), job("a", wait=False)], "b.dependsOn[0]", '"a" has `wait: false`'),
+        ([sized("a", "b-c"), sized("a-b", "c")], "a-b.volumes.c", "the volume b-c of job a"),
+        ([sized("slipway", "kept")], "slipway.volumes.kept", "that of the stack's files"),
     ],
 )
-def test_a_dependency_is_another_job_of_the_stack(
+def test_a_dependency_is_another_job_of_the_stack_and_a_claim_is_of_one_volume(
     jobs: list[TrainingJob], key: str, text: str
 ) -> None:
     ((found, said),) = told(*jobs).items()

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jobs.api.lines import Line
 from jobs.model.pytorchjob import Topology
 from jobs.observe import failures
 from jobs.observe.failures import Failure, Origin
@@ -99,8 +100,10 @@ def test_a_rank_that_ended_well_too_early_is_the_cause_of_its_peers_failures() -
     assert failures.first([obeyed], [failure(0, 0)]) is obeyed, "it did not miss a peer"
 
 
-def disrupted(rank: int, reason: str = "PreemptionByScheduler", **told: Any) -> dict[str, Any]:
-    shown = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": clock(50)}
+def disrupted(
+    rank: int, reason: str = "PreemptionByScheduler", at: str = clock(50), **told: Any
+) -> dict[str, Any]:
+    shown = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": at}
     return pod(rank, conditions=[{**shown, "reason": reason, "message": "it"}], **told)
 
 
@@ -135,6 +138,28 @@ def test_a_retry_may_cure_a_failure_that_follows_a_disruption(pods: Any, why: st
     assert why in str(found.cured_by_a_retry)
     found.see_jobs([])
     assert found.cured_by_a_retry is None, "whoever deletes the job deletes its pods"
+
+
+def test_a_disruption_that_a_run_got_over_explains_no_later_end_and_the_next_one_does() -> None:
+    begun, again = disrupted(1, state=RUNNING), {"created": clock(0, 1)}
+    silent = seen("Running", runs(0), begun, runs(1, **again))
+    assert silent.cured_by_a_retry is None
+    silent.see_jobs([job("Failed")])
+    silent.see_pods([pod(0, state=ended(1, RESET, finished=clock(30, 1)))])
+    assert "was preempted" in str(silent.cured_by_a_retry), "the new pod came too late"
+    run = seen("Running", runs(0), begun)
+    run.see_sign((0, [Line("2026-01-01T00:00:49.000000000Z", '{"event": "step"}')]))
+    run.see_pods([runs(1, **again)])
+    assert "was preempted" in str(run.cured_by_a_retry), "no rank has trained since"
+    run.see_sign((0, [Line("2026-01-01T00:09:00.000000000Z", '{"event": "step"}')]))
+    assert run.cured_by_a_retry is None
+    run.see_pods([disrupted(1, at=clock(0, 9), state=RUNNING, **again)])
+    assert "was preempted" in str(run.cured_by_a_retry)
+    stalls = seen("Running", runs(0), runs(1))
+    stalls.stalled = [stalls.replicas[1]]
+    stalls.forget_stillness()
+    stalls.see_pods([deleted(1)])
+    assert stalls.cured_by_a_retry is None, "Slipway itself deleted it"
 
 
 @pytest.mark.parametrize("finished", [clock(20), None])

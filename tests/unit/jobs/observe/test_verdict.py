@@ -98,6 +98,8 @@ FAILED_INIT = pod(1, init=ended(2), phase="Failed", restart_policy="Never")
 TWICE_FAILED_INIT = pod(1, init=ended(1))
 TWICE_FAILED_INIT["status"]["initContainerStatuses"][0]["restartCount"] = 1
 LOOPING = pod(1, state=waiting("CrashLoopBackOff"), last=ended(3), restarts=2)
+AGAIN_UNFIT = {**TWICE_FAILED_INIT, "metadata": {**LOST["metadata"], "uid": "2"}}
+AGAIN_UNFIT["metadata"]["creationTimestamp"] = clock(9)
 FULL = {"type": "PodScheduled", "status": "False", "message": "1 Insufficient memory."}
 NO_ROOM = pod(0, conditions=[FULL], phase="Pending")
 NO_NAME = "pull access denied, repository does not exist: insufficient_scope: authorization failed"
@@ -152,6 +154,8 @@ LOSSES = [worker(0, state=ended(137, finished=clock(20))), worker(1, state=ended
         # Pods are never made or find no node, or a limit is over, the operator's own as well.
         (seen("Created"), [59, 61], "CannotStart: *2 pods to be created; *watches this namespace*"),
         (seen("Created", NO_ROOM), [59, 61], "CannotStart: *; 1 Insufficient*`startTimeout`*"),
+        # A pod that replaces one has the same time.
+        (seen("Running", runs(0), pod(1, created=clock(2, 5))), [359, 361], "CannotStart: not*"),
         (seen("Succeeded", done(0), runs(1)), [601], "TimedOut: unfinished after 600 s*`timeout`*"),
         (seen(LATE, runs(0)), [1], "TimedOut: unfinished after 600 s: it was active longer*"),
         # Its node may have evicted the operator as well, so that nobody acts on a failed pod.
@@ -312,12 +316,13 @@ def test_an_elastic_job_succeeds_once_all_its_ranks_have_ended() -> None:
     assert_ends(tracked, [101], "Succeeded: *")
 
 
+THREE = [worker(index, state=RUNNING) for index in range(3)]
 UNSET = "ValueError: environment variable RANK expected, but not set"
 
 
 def failing(*starts: tuple[int, str], minutes: int = 0, code: int = 1) -> RunState:
     """An elastic run of three workers, whose programs failed one after the other: index, error."""
-    tracked = elastic(*(worker(index, state=RUNNING) for index in range(3)))
+    tracked = elastic(*THREE)
     for second, (index, error) in enumerate(starts):
         last = ended(code, f"Traceback …\n{error}\n", finished=clock(10 + second, minutes))
         tracked.see_pods([worker(index, state=RUNNING, last=last, restarts=second + 1)])
@@ -348,11 +353,14 @@ def test_an_elastic_job_ends_after_equal_first_failures(indices: tuple[int, ...]
         failing(*[(0, UNSET)] * 3, minutes=5),
         failing(*[(0, "RuntimeError: Connection closed by peer")] * 3),
         failing(*[(0, "")] * 3, code=137),
+        elastic(*THREE, worker(2, state=waiting("ErrImagePull", "not found"), created=clock(9))),
+        elastic(*THREE, AGAIN_UNFIT),
     ],
     ids=[
         *("the other rank runs", "its pod may restart", "both containers ended", "all ended well"),
         *("a pod is being replaced", "an elastic job lost a replica", "no restart has failed yet"),
         *("another error is between", "each ran for minutes", "they lost a peer", "were killed"),
+        *("a replacement has no image", "a replacement's init container fails"),
     ],
 )
 def test_a_run_goes_on_where_its_pods_may_or_have_done(run: RunState) -> None:
@@ -471,6 +479,14 @@ def test_a_run_that_is_suspended_goes_on_with_new_pods_and_its_pause_does_not_co
     tracked.see_pods([runs(rank, created=clock(0, 30)) for rank in (0, 1)])
     assert tracked.status == "2 ranks: 2 running"
     assert_ends(tracked, [2399, 2401], "TimedOut: *")
+
+
+def test_what_clean_pod_policy_removes_from_a_run_that_succeeded_has_not_failed() -> None:
+    cleaned = replace(DECLARED, clean_pod_policy="Running")
+    removed = seen("Succeeded", done(0), stopped(1))
+    assert the_end(removed, 10, limits=cleaned) == End("Succeeded", "")
+    assert the_end(removed, 10).state == "Failed"
+    assert the_end(seen("Succeeded", done(0), fails(1)), 10, limits=cleaned).state == "Failed"
 
 
 def test_pods_that_ended_before_the_suspension_was_seen_are_no_failure_either() -> None:

@@ -165,6 +165,16 @@ def test_what_was_seen_of_a_run_is_shown_and_kept_with_its_end(tmp_path: Path) -
     assert kept[-1] == ("end", "Succeeded")
 
 
+def test_an_adopted_elastic_run_is_not_stopped_while_a_replacement_waits(tmp_path: Path) -> None:
+    pods = [pod(0, state=RUNNING, master=False), pod(1, phase="Pending", master=False)]
+    api, row, of = Api(pods), Listener(), job("Running", workers=2, elastic=True)
+    api.job, api.seconds = of, 400
+    row.cancelled.set()
+    with pytest.raises(InterruptedWait):
+        Wait(cast("JobApi", api), of, declared(), row, Run(tmp_path)).to_the_end()
+    assert not api.deleted
+
+
 def test_pods_that_another_container_keeps_are_read_and_stopped(tmp_path: Path) -> None:
     """Ranks end, and a container that a webhook added to their pods does not."""
     pods = [beside(pod(rank, state=ended(0, summary(rank)))) for rank in (0, 1)]

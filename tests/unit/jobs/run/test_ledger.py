@@ -11,15 +11,22 @@ from kubernetes.config import ConfigException
 
 from jobs.observe.wait import InterruptedWait
 from jobs.records.archive import Archive
+from jobs.result import RunResult
+from jobs.run import ledger
 from jobs.run.ledger import Ledger, _packed
+from jobs.run.train import Training
+from jobs.run.waiter import wait
 from scripts.cli.runs import detached
 from scripts.cli.state import JobState, StackState
 from scripts.cli.terminal import CommandError
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.jobs.run.test_lifecycle import INPUTS, changed
+from tests.unit.jobs_objects import clock
 from tests.unit.row import Row
 
 _CORE = "/api/v1/namespaces/slipway-jobs"
+_WAITER = "/apis/batch/v1/namespaces/slipway-jobs/jobs/mine-waiter"
+_OWN = {"name": "mine-waiter", "uid": "1"}
 _RUN = {**INPUTS, "facts": {"revision": "abc"}, "succeeded": "mine-1"}
 
 
@@ -30,14 +37,18 @@ def test_an_up_goes_on_with_a_started_waiter_whose_next_pod_has_the_limits_of_to
     with served(FakeApi()) as api:
 
         def resumes(now: Any, **values: str) -> bool:
-            ledger = {"data": {"run": json.dumps(_RUN), **values}}
-            api.says("GET", f"{_CORE}/configmaps/mine-waiter", ledger)
+            kept = {"data": {"run": json.dumps(_RUN), **values}}
+            api.says("GET", f"{_CORE}/configmaps/mine-waiter", kept)
             return Ledger.connect(api.kubeconfig, "slipway-jobs", "mine").resume(now, now, Row())
 
         api.says("GET", f"{_CORE}/pods", {"items": [{"metadata": {"name": "waiter"}}]})
         assert not resumes(INPUTS)
         assert not resumes(changed("job/epochs", 2), status="2 ranks")
         assert resumes(INPUTS, result="{}")
+        api.says("GET", _WAITER, waiter("older"))
+        assert resumes(changed("job/timeout", 9000), status="2 ranks")
+        assert {method for method, *_ in api.asked} == {"GET"}, "its code may not know such a job"
+        api.says("GET", _WAITER, waiter())
         assert resumes(changed("job/timeout", 9000), status="2 ranks")
         assert not begin.called
         asked = [each for each in api.asked if each[0] != "GET"]
@@ -78,22 +89,56 @@ def test_the_same_logs_are_packed_alike_at_any_time(
     assert _packed(tmp_path, 9) == before
 
 
-def test_a_waiter_in_another_image_or_with_another_hook_is_outdated() -> None:
+def waiter(code: str = ledger.code()[0]) -> dict[str, Any]:
+    volumes = [{"name": "code", "configMap": {"name": f"mine-waiter-code-{code}"}}]
+    own = {"containers": [{"image": "waiter:1"}], "volumes": volumes}
+    return {"spec": {"template": {"spec": own}}}
+
+
+def test_a_waiter_in_another_image_with_another_hook_or_with_other_code_is_outdated() -> None:
     old: dict[str, Any] = {"url": "https://old"}
-    job = {"spec": {"template": {"spec": {"containers": [{"image": "waiter:1"}]}}}}
     hook = {"data": {"hook": base64.b64encode(json.dumps(old).encode()).decode()}}
     with served(FakeApi()) as api:
-        api.says("GET", "/apis/batch/v1/namespaces/slipway-jobs/jobs/mine-waiter", job)
+        api.says("GET", _WAITER, waiter())
         api.says("GET", f"{_CORE}/secrets/mine-waiter", hook)
-        ledger = Ledger.connect(api.kubeconfig, "slipway-jobs", "mine")
+        own = Ledger.connect(api.kubeconfig, "slipway-jobs", "mine")
 
         def outdated(image: str, hook: dict[str, Any] | None) -> bool:
-            return ledger.is_outdated({"waiter": image, "hook": hook})
+            return own.is_outdated({"waiter": image, "hook": hook})
 
         assert not outdated("waiter:1", old)
         assert outdated("waiter:2", old)
         assert outdated("waiter:1", {"url": "https://new"})
         assert outdated("waiter:1", None)
+        api.says("GET", _WAITER, waiter("older"))
+        assert outdated("waiter:1", old), "it might reject the job of this version"
+
+
+def test_a_lost_waiter_blocks_no_removal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jobs.run.ledger._GONE_SECONDS", 1)
+    pod = {"metadata": {"name": "w", "deletionTimestamp": clock(0)}, "spec": {"nodeName": "dead"}}
+    with served(FakeApi()) as api:
+        for method in ("GET", "DELETE"):
+            api.says(method, f"{_CORE}/configmaps/mine-waiter", {"data": {}})
+        api.says("GET", f"{_CORE}/pods", {"items": [pod]})
+        api.says("GET", "/api/v1/nodes", {"items": []})
+        own = Ledger.connect(api.kubeconfig, "slipway-jobs", "mine")
+        with pytest.raises(TimeoutError, match=r"ConfigMap mine-waiter still .* `kubectl --name"):
+            own.remove(Row())
+    assert ("DELETE", f"{_CORE}/pods/w?gracePeriodSeconds=0", None) in api.asked
+
+
+@pytest.mark.parametrize(("submitted", "end"), [("true", "Failed"), ("false", "Succeeded")])
+def test_a_waiter_trains_no_job_again_that_was_removed(
+    submitted: str, end: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(Training, "to_the_end", lambda _: RunResult(state="Succeeded"))
+    values = {"run": json.dumps(_RUN), "submitted": submitted}
+    with served(FakeApi()) as api:
+        api.says("GET", f"{_CORE}/configmaps/mine-waiter", {"metadata": _OWN, "data": values})
+        api.says("POST", f"{_CORE}/configmaps", {})
+        wait(Ledger.connect(api.kubeconfig, "slipway-jobs", "mine"), Archive(tmp_path))
+    assert json.loads(api.asked[-1][2]["data"]["result"])["state"] == end
 
 
 def test_a_waiter_that_can_not_run_again_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,10 +146,10 @@ def test_a_waiter_that_can_not_run_again_is_reported(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("jobs.run.ledger._START_SECONDS", 0.5)
     gone = {"state": {"waiting": {"reason": "ImagePullBackOff"}}}
     evicted = {"status": {"phase": "Failed"}}
-    waiter = {"status": {"phase": "Running", "containerStatuses": [gone]}}
+    running = {"status": {"phase": "Running", "containerStatuses": [gone]}}
     with served(FakeApi()) as api:
         api.says("GET", f"{_CORE}/configmaps/mine-waiter", {"data": {"status": "2 ranks"}})
-        api.says("GET", f"{_CORE}/pods", {"items": [evicted, waiter]})
-        ledger = Ledger.connect(api.kubeconfig, "slipway-jobs", "mine")
+        api.says("GET", f"{_CORE}/pods", {"items": [evicted, running]})
+        own = Ledger.connect(api.kubeconfig, "slipway-jobs", "mine")
         with pytest.raises(InterruptedWait, match="ImagePullBackOff"):
-            ledger.follow(Row(), Archive(Path("/nowhere")), to_the_end=True)
+            own.follow(Row(), Archive(Path("/nowhere")), to_the_end=True)

@@ -49,6 +49,7 @@ class Cluster:
     job: dict[str, Any] | None = None
     submitted: list[dict[str, Any]] = field(default_factory=list)
     left: dict[str, dict[str, Any]] = field(default_factory=dict)
+    note: Any = None
 
     def retrying(self, seconds: float) -> "Cluster":
         return self
@@ -179,16 +180,20 @@ def train(
     api, cost = cast("JobApi", cluster), TrainingCost(1, 2, 1.8, "USD")
     with patch("jobs.run.train.Wait") as wait:
         wait.return_value.to_the_end = to_the_end
-        result = Training(api, submission, {}, logs, Quiet(), cost).to_the_end()
+        training = Training(api, submission, {}, logs, Quiet(), cost, note=cluster.note)
+        result = training.to_the_end()
         assert cost in wait.call_args.args, "for GPUs that idle"
     assert coming == []
     return result.as_map()
 
 
-def test_a_lost_job_called_a_success_is_not_resumed() -> None:
-    cluster = Cluster()
+def test_a_lost_job_called_a_success_is_not_resumed_and_a_waiter_notes_when_it_may_be_gone() -> (
+    None
+):
+    cluster, noted = Cluster(), list[tuple[str, int]]()
+    cluster.note = lambda submitted: noted.append((submitted, len(cluster.submitted)))
     train(cluster, {**LOST, "condition": "Succeeded"}, SUCCEEDED, retries=1)
-    assert len(cluster.submitted) == 2
+    assert noted == [("false", 0), ("true", 1), ("false", 1), ("true", 2)]
 
 
 def test_another_process_reads_the_attempts_from_the_job() -> None:

@@ -194,7 +194,7 @@ def _run(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]]:
         if processes > 1 and program[0] == sys.executable:
             # torchrun reads replicas and master from PET_* and MASTER_*: see `processes`.
             torchrun = ["-m", "slipway_trainer.agent.processes", str(processes)]
-            code, *_ = wait_for([sys.executable, *torchrun, *program[1:]], scratch, "[0] ")
+            code, *_ = wait_for([sys.executable, *torchrun, *program[1:]], scratch)
             message = merged(scratch, code, processes)
             return code, message if code != 0 else besides(scratch, message)
         if shutil.which(program[0]) is None:

@@ -9,17 +9,20 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import IO
 
 from slipway.drill import Target
 from slipway.events import own_rank
+from slipway_trainer.agent.inside import processes
 from slipway_trainer.agent.printed import METRICS, Lines, Search
 from slipway_trainer.agent.processes import LAST_BYTES
 
 _BAR_SECONDS = 1.0
 """Interval after which a newline ends a progress bar, as container logs show only whole lines."""
+_SCRATCH, _ORPHAN_SECONDS = "SLIPWAY_MESSAGE_DIR", 25.0  # within jobs/model/places.py's 30 s
 received: set[int] = set()
 DEBUG = "SLIPWAY_DEBUG"
 """The environment variable with the rank that waits for a debugger: `make debug` forwards a port
@@ -62,11 +65,11 @@ def wait_for(command: Sequence[str], scratch: Path) -> tuple[int, str, int]:
     def end() -> None:
         # No time limit here: the job's deadline applies.
         child.wait()
+        if signal.SIGTERM in received:
+            _end_orphans(scratch)
         # A process that the program left behind may keep standard error open.
         passed_on.join(1.0)
 
-        if signal.SIGTERM in received:
-            _end_orphans(scratch)
     search.until(end) if sought else end()
     code, text = child.wait(), bytes(last).decode(errors="replace")
     return code if code >= 0 else 128 - code, text, child.pid
@@ -94,6 +97,9 @@ def _end_orphans(scratch: Path) -> None:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
         told |= orphans
+def _pass_on(source: IO[bytes], sink: IO[bytes] | Lines, last: bytearray) -> None:
+    """Copy output to `sink` as it arrives, and keep its tail in `last`.
+
         time.sleep(0.1)
 
 

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import time
+import sys
 from hashlib import sha256
 from pathlib import Path
 
@@ -233,6 +234,47 @@ def test_a_rank_that_failed_is_held_with_its_environment(launched: Launched) -> 
     """What a shell starts there does not replace the message."""
     launched.program("sleep", 'echo "$1 $RANK ${SLIPWAY_MESSAGE_DIR:+elsewhere}"')
     launched.environment |= {"SLIPWAY_HOLD": "600", "RANK": "1"}
+@pytest.mark.parametrize("is_in_shells", [False, True])
+def test_a_program_that_ends_well_on_sigterm_has_not_succeeded(
+    launched: Launched, is_in_shells: bool
+) -> None:
+    """It may have stopped early, so its checkpoints stay. Shells, which end at once, pass it on."""
+    program = f"{sys.executable} train.py"
+    command = ["sh", "-c", f"sh -c '{program}; true'; true"] if is_in_shells else program.split()
+    (launched.directory / "train.py").write_text(
+        f"{_BEGINS}def end(*_): time.sleep(0.5); {_LEAVE.strip()}; sys.exit()\n"
+        "signal.signal(signal.SIGTERM, end); print('ready', flush=True); time.sleep(30)\n"
+    )
+    launched.keeping().environment |= {"SLIPWAY_CHECKPOINT_DIR": str(launched.outputs), "RANK": "0"}
+    launched.environment["SLIPWAY_ROOT"] = str(launched.directory)
+    process = launched.start("-m", "slipway_trainer.launch", "--command", "--", *command)
+    assert line(process) == "ready\n"
+    process.terminate()
+    ended(process, 143)
+    assert launched.message["error"] == "the program was terminated by SIGTERM"
+    assert launched.outputs.exists()
+    assert {path.name for path in launched.copies.glob("run-1/*")} == {"model", "artifacts.json"}
+
+
+def test_a_full_volume_keeps_no_part_of_a_runs_files(
+    launched: Launched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would be full for all later runs."""
+
+    def put(_own: object, _files: object, targets: list[str]) -> None:
+        Path(targets[0]).write_text("a part")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(LocalFileSystem, "put", put)
+    monkeypatch.setattr(launch, "WORK", launched.directory)
+    monkeypatch.setenv("SLIPWAY_RUN_ID", "run-2")
+    for folder in (launched.outputs, launched.copies / "run-1"):
+        folder.mkdir(parents=True)
+    (launched.outputs / "model").touch()
+    launch._copy(launched.outputs, f"file://{launched.copies}", 0, {}, Mirror(launched.log, ""))
+    assert [path.name for path in launched.copies.iterdir()] == ["run-1"]
+
+
     event, held = launched.run("raise ValueError('a bad value')", 1).out.splitlines()
     assert held == "600 1 elsewhere"
     end = json.loads(event)["terminated"]

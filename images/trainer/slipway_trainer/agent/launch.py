@@ -18,6 +18,7 @@ Several processes run under torchrun, unless a command starts them; their messag
 single process runs one of the image's own programs, and nothing is to be done afterwards, it
 replaces this process. So this module imports torch and fsspec only when they are needed.
 """
+import errno
 
 import argparse
 import json
@@ -218,11 +219,14 @@ def _copy(
     if signal.SIGTERM in received and copied.exists():
         # The kubelet restarts a container though its job has failed: its first files are final.
         return code, message
-    is_demanded = "SLIPWAY_OUTPUTS" in os.environ
+    is_demanded, target = "SLIPWAY_OUTPUTS" in os.environ, _destination(url, code, rank)
     try:
+        is_full = getattr(error, "errno", None) in {errno.ENOSPC, errno.EDQUOT}
+        if is_full and target != url and not (is_demanded or copied.exists() or sent.unchanged()):
+            # A part of the files would fill the volume for all later runs.
+            shutil.rmtree(target.removeprefix("file://"), ignore_errors=True)
         if not is_demanded and any(directory.iterdir()):
             artifacts.reach(url)
-        target = _destination(url, code, rank)
         done = sent.unchanged() if sent.url == target else ()
         # A rank that prints nothing for 30 s after rank 0 has succeeded is given up.
         with sent.following(_TELL_SECONDS, lambda: Events(rank).emit("copying", url=target)):

@@ -1,5 +1,6 @@
 """How a job's program is started, as far as that needs no torch: one process."""
 
+import errno
 import json
 import math
 import os
@@ -11,8 +12,11 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 
 from slipway.events import SPOOL_BYTES, append
+from slipway_trainer.agent import launch
+from slipway_trainer.agent.mirror import Mirror
 from tests.unit.images.trainer.container import SITE, Container, Ended, ended, line
 from tests.unit.shell_program import shell_program
 
@@ -271,6 +275,10 @@ def test_a_full_volume_keeps_no_part_of_a_runs_files(
     for folder in (launched.outputs, launched.copies / "run-1"):
         folder.mkdir(parents=True)
     (launched.outputs / "model").touch()
+def test_a_rank_that_failed_is_held_with_its_environment(launched: Launched) -> None:
+    """What a shell starts there does not replace the message."""
+    launched.program("sleep", 'echo "$1 $RANK ${SLIPWAY_MESSAGE_DIR:+elsewhere}"')
+    launched.environment |= {"SLIPWAY_HOLD": "600", "RANK": "1"}
     launch._copy(launched.outputs, f"file://{launched.copies}", 0, {}, Mirror(launched.log, ""))
     assert [path.name for path in launched.copies.iterdir()] == ["run-1"]
 

@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO
 
-from slipway.drill import Target
+from slipway.drill import target
 from slipway.events import own_rank
 from slipway_trainer.agent.inside import processes
 from slipway_trainer.agent.printed import METRICS, Lines, Search
@@ -72,13 +72,10 @@ def wait_for(command: Sequence[str], scratch: Path) -> tuple[int, str, int]:
 
     search.until(end) if sought else end()
     code, text = child.wait(), bytes(last).decode(errors="replace")
-    return code if code >= 0 else 128 - code, text, child.pid
-
-
     if code == 0 and signal.SIGTERM in received:
         code = -signal.SIGTERM  # it stopped early, and a success would lose its checkpoints
-def _pass_on(source: IO[bytes], sink: IO[bytes] | Lines, last: bytearray) -> None:
-    """Copy output to `sink` as it arrives, and keep its tail in `last`.
+    return code if code >= 0 else 128 - code, text, child.pid
+
 
 def _end_orphans(scratch: Path) -> None:
     """Send SIGTERM to processes that outlive the command that started them, and wait for them.
@@ -97,11 +94,11 @@ def _end_orphans(scratch: Path) -> None:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
         told |= orphans
-def _pass_on(source: IO[bytes], sink: IO[bytes] | Lines, last: bytearray) -> None:
-    """Copy output to `sink` as it arrives, and keep its tail in `last`.
-
         time.sleep(0.1)
 
+
+def _pass_on(source: IO[bytes], sink: IO[bytes] | Lines, last: bytearray) -> None:
+    """Copy output to `sink` as it arrives, and keep its tail in `last`.
 
     A newline is added to a progress bar's line once a second.
     """

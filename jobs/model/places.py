@@ -71,9 +71,6 @@ def prepare(
         if is_store:
             own = folder if stack is None else f"checkpoints/{stack}/{job.origin}/{key}"
             variables["SLIPWAY_CHECKPOINT_URL"] = f"{url.rstrip('/')}/{own}"
-            if stack is not None:
-                # All stacks shared this URL until November 2026.
-                variables["SLIPWAY_CHECKPOINT_URL_BEFORE"] = f"{url.rstrip('/')}/{folder}"
         needs_volume = not is_store
         # Time to finish the current step and write a checkpoint.
         seconds = max(_SECONDS_TO_COPY_OUT if is_store else 30, seconds)

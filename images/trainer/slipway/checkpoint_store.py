@@ -34,6 +34,8 @@ class Store:
     keep: int = KEPT
     written: float = field(default_factory=time.monotonic)
     """Time of the last checkpoint or, before the first, of the store's creation."""
+    _asked: tuple[int, int] = (0, 0)
+    """The last two steps that `due` was asked for; at first the one that training resumed from."""
     _thread: threading.Thread | None = None
 
     def files(self) -> list[Path]:
@@ -52,24 +54,26 @@ class Store:
         for left in self.directory.glob(".*.part"):
             left.unlink(missing_ok=True)  # left by a killed process
         part = self.directory / f".{os.getpid()}.part"
-        with part.open("wb") as file:
-            try:
-                torch.save({**state, "step": step}, file)
-            except RuntimeError:
-                # torch hides why a write failed: another one raises the OSError, if there is one.
-                file.write(bytes(2**20))
-                raise
-            file.flush()
-            os.fsync(file.fileno())
         try:
-            torch.load(part, map_location="cpu", weights_only=True, mmap=True)
-        except Exception as error:
-            part.unlink(missing_ok=True)
-            raise ValueError(
-                "a checkpoint can contain only tensors, numbers, strings, lists and dicts of them, "
-                f"since loading a file must not run code: {error}"
-            ) from error
-        path = part.replace(self.directory / f"step-{step:09}.{sha256_of(part)[:_DIGITS]}.pt")
+            with part.open("wb") as file:
+                try:
+                    torch.save({**state, "step": step}, file)
+                except RuntimeError:
+                    # torch hides why a write failed: another raises the OSError, if there is one.
+                    file.write(bytes(2**20))
+                    raise
+                file.flush()
+                os.fsync(file.fileno())
+            try:
+                torch.load(part, map_location="cpu", weights_only=True, mmap=True)
+            except Exception as error:
+                raise ValueError(
+                    "a checkpoint can contain only tensors, numbers, strings, lists and dicts of "
+                    f"them, since loading a file must not run code: {error}"
+                ) from error
+            path = part.replace(self.directory / f"step-{step:09}.{sha256_of(part)[:_DIGITS]}.pt")
+        finally:
+            part.unlink(missing_ok=True)  # a failed write's: it may have filled the disk
         # A new name is durable only after an fsync of its directory: fsync(2).
         descriptor = os.open(self.directory, os.O_RDONLY)
         os.fsync(descriptor)
@@ -102,10 +106,18 @@ class Store:
             )
         return None
 
+    def resumed(self, step: int) -> None:
+        """Report that training resumes after `step` steps, and count the interval from there."""
+        self._asked = step, step
+        self.events.emit("resumed", step=step)
+
     def due(self, step: int) -> bool:
-        if self.counts_steps:
-            return step % self.every == 0
-        return time.monotonic() >= self.written + self.every
+        if not self.counts_steps:
+            return time.monotonic() >= self.written + self.every
+        if step != self._asked[1]:
+            self._asked = self._asked[1], step
+        # Not only at multiples of `every`: a program may ask once per epoch.
+        return step // self.every > self._asked[0] // self.every
 
     def write_if_due(self, state: Callable[[], Mapping[str, Any]], step: int) -> None:
         """Write the state that `state()` returns, if a checkpoint is due and none is being written.

@@ -66,7 +66,7 @@ def latest() -> dict[str, Any] | None:
     if (store := _store()) is None:
         return None
     if (state := agreed(store.newest())) is not None:
-        store.events.emit("resumed", step=state["step"])
+        store.resumed(state["step"])
     return state
 
 

@@ -10,12 +10,8 @@ DRILL = "SLIPWAY_DRILL"
 """The environment variable with the rank and step, such as `1 100`; a retry does not set it."""
 _DONE = Path(f"{os.environ.get('SLIPWAY_ROOT', '')}/tmp/slipway-drilled")  # noqa: S108
 """A file that records the kill. It is on a volume that outlives the pod's containers."""
-
-
-class Target:
-    """The process to kill: this one, unless the launcher has set its child process instead."""
-
-    pid: Callable[[], int] = staticmethod(os.getpid)
+target: "list[int]" = []
+"""The process to kill if it is not this one: the launcher's child process."""
 
 
 def step_of(event: Mapping[str, Any]) -> "int | None":
@@ -39,4 +35,4 @@ def strike(event: Mapping[str, Any], report: Callable[..., None]) -> None:
     except OSError:  # a container before this one was killed
         return
     report("drilled", step=step)
-    os.kill(Target.pid(), signal.SIGKILL)
+    os.kill((target or [os.getpid()])[0], signal.SIGKILL)

@@ -67,7 +67,7 @@ def fetch(stack: str, job: str, to: str = "", run: str | None = None) -> int:
         if not result.succeeded:
             past = History(archive.of_job(stack, job)).records()
             well = [each.run_id for each in past if (each.result or {}).get("state") == "Succeeded"]
-            # If neither names the run, there may be a file `succeeded` from before November 2026.
+            # No run has the last name, so that the message says what is missing.
             run_id = result.last_succeeded or (well or [_SUCCEEDED])[-1]
             expected, url = {}, f"{place}/{run_id}"
     other = f" Or fetch the files from the last successful run: RUN={_SUCCEEDED}."

@@ -10,7 +10,6 @@ passed to the next run's pods.
 
     <url>/<run id>/                 a run's files
     <url>/<run id>/.slipway-ended   exists if rank 0's program exited with 0
-    <url>/succeeded                 until November 2026: the id of the last successful run
 """
 
 import json
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 LIMIT_SECONDS = 600
 STALL_SECONDS = 60.0
 LIST = "artifacts.json"
-SUCCEEDED, _ENDED = "succeeded", ".slipway-ended"
+_ENDED = ".slipway-ended"
 _CHUNK_BYTES = 8 * 2**20
 _COPIED = f"skipped are {LIST}, links to folders, and files that can't be read or named in UTF-8"
 _DUMP = "\n\nDebug source:"
@@ -79,8 +78,8 @@ def sync(
         files[name] = _entry(url, name, sha256_of(path), path.stat().st_size)
     if not files:
         return {}
-    total = sum(entry["bytes"] for entry in files.values())
-    with time_limit(limit_seconds(total), f"copying {len(files)} files to {url}"):
+    sizes = [entry["bytes"] for entry in files.values()]
+    with time_limit(limit_seconds(sizes), f"copying {len(files)} files to {url}"):
         store, root = store_of(url)
         targets = {name: f"{root}/{name}" for name in files}
         for folder in dict.fromkeys(target.rpartition("/")[0] for target in targets.values()):
@@ -95,13 +94,13 @@ def sync(
         itself = _entry(url, LIST, sha256(content).hexdigest(), len(content))
         _verify(store, f"{root}/{LIST}", itself)
     seconds = round(time.monotonic() - begun, 3)
-    events.emit("artifacts", url=url, files=len(files), bytes=total, seconds=seconds)
+    events.emit("artifacts", url=url, files=len(files), bytes=sum(sizes), seconds=seconds)
     return {LIST: itself, **files}
 
 
-def limit_seconds(size: int) -> float:
-    """Return how long a transfer of `size` bytes may take: at 10 MB/s there is time left."""
-    return LIMIT_SECONDS + size / 10e6
+def limit_seconds(sizes: Collection[int]) -> float:
+    """Return how long a transfer of files of these sizes may take, at 10 MB/s and 2 files/s."""
+    return LIMIT_SECONDS + sum(sizes) / 10e6 + len(sizes) / 2
 
 
 def sort(directory: Path) -> tuple[dict[str, Path], list[str]]:
@@ -173,49 +172,37 @@ def exists(url: str) -> bool:
     return False
 
 
-def write(url: str, text: str) -> None:
-    """Write a text file to `url`."""
-    store, path = store_of(url)
-    store.makedirs(path.rpartition("/")[0], exist_ok=True)
-    store.pipe_file(path, text.encode())
-
-
-def prune(url: str, run_id: str, succeeded: str | None, *, is_success: bool) -> list[str]:
-    """Remove files in `url` from runs before `run_id`, and return the ids of those runs.
+def prune(url: str, run_id: str, succeeded: str | None, *, is_success: bool) -> None:
+    """Remove files in `url` from runs before `run_id`.
 
     Files from the last successful run, `succeeded`, are kept. If `succeeded` is None, files from
     every run whose program exited with 0 are kept.
     """
     store, root = store_of(url)
     if is_success:
-        write(f"{url}/{run_id}/{_ENDED}", run_id)
+        store.pipe_file(f"{root}/{run_id}/{_ENDED}", run_id.encode())
     store.invalidate_cache()
-    if (may_stay := succeeded is None) and exists(f"{url}/{SUCCEEDED}"):
-        succeeded = store.cat_file(f"{root}/{SUCCEEDED}").decode().strip()
 
     def is_old(name: str) -> bool:
-        is_kept = name == succeeded or (may_stay and exists(f"{url}/{name}/{_ENDED}"))
+        is_kept = name == succeeded or (not succeeded and exists(f"{url}/{name}/{_ENDED}"))
         # The time of submission; before it is the job's name, which a rename changes.
         return name.split("-")[-3:] < run_id.split("-")[-3:] and not is_kept
 
-    return remove_folders(url, is_old)
+    remove_folders(url, is_old)
 
 
-def remove_folders(url: str, is_old: Callable[[str], bool]) -> list[str]:
-    """Remove the folders directly below `url` whose names satisfy `is_old`; return the names."""
+def remove_folders(url: str, is_old: Callable[[str], bool]) -> None:
+    """Remove the folders directly below `url` whose names satisfy `is_old`."""
     store, root = store_of(url)
-    removed: list[str] = []
     try:
         entries = store.ls(root, detail=True)
     except FileNotFoundError:  # another worker may have removed the last folder
-        return removed
+        return
     for entry in entries:
         name = entry["name"].rstrip("/").rpartition("/")[2]
         if entry["type"] == "directory" and is_old(name):
             with suppress(FileNotFoundError):  # another elastic worker was faster
                 store.rm(entry["name"], recursive=True)
-            removed.append(name)
-    return removed
 
 
 @contextmanager

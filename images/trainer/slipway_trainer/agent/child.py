@@ -9,17 +9,20 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import IO
 
-from slipway.drill import Target
+from slipway.drill import target
 from slipway.events import own_rank
+from slipway_trainer.agent.inside import processes
 from slipway_trainer.agent.printed import METRICS, Lines, Search
 from slipway_trainer.agent.processes import LAST_BYTES
 
 _BAR_SECONDS = 1.0
 """Interval after which a newline ends a progress bar, as container logs show only whole lines."""
+_SCRATCH, _ORPHAN_SECONDS = "SLIPWAY_MESSAGE_DIR", 25.0  # within jobs/model/places.py's 30 s
 received: set[int] = set()
 DEBUG = "SLIPWAY_DEBUG"
 """The environment variable with the rank that waits for a debugger: `make debug` forwards a port
@@ -27,11 +30,11 @@ to that rank's debugpy."""
 _DEBUGPY = ["-m", "debugpy", "--listen", "127.0.0.1:5678", "--wait-for-client"]
 
 
-def wait_for(command: Sequence[str], scratch: Path, rank_0: str = "") -> tuple[int, str, int]:
+def wait_for(command: Sequence[str], scratch: Path) -> tuple[int, str, int]:
     """Run a command, which writes its termination message to `scratch`, and forward signals to it.
 
-    If METRICS is set, output lines that begin with `rank_0` are searched for metrics. Returns the
-    exit code as a shell would, the tail of standard error, and the process ID.
+    If METRICS is set, rank 0's output is searched for metrics. Returns the exit code as a shell
+    would, the tail of standard error, and the process ID.
     """
     early: list[int] = []
     child: subprocess.Popen[bytes] | None = None
@@ -45,12 +48,12 @@ def wait_for(command: Sequence[str], scratch: Path, rank_0: str = "") -> tuple[i
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, forward)
-    environment = {**os.environ, "SLIPWAY_MESSAGE_DIR": str(scratch)}
+    environment = {**os.environ, _SCRATCH: str(scratch)}
     sought = json.loads(os.environ.get(METRICS, "{}"))
     # Both streams share a pipe, so that their lines keep their order, as in a container's log.
     out, err = (subprocess.PIPE, subprocess.STDOUT) if sought else (None, subprocess.PIPE)
     child = subprocess.Popen(command, env=environment, stdout=out, stderr=err)
-    Target.pid = lambda: child.pid
+    target[:] = [child.pid]
     for missed in early:
         child.send_signal(missed)
     search, last = Search(sought), bytearray()
@@ -62,12 +65,36 @@ def wait_for(command: Sequence[str], scratch: Path, rank_0: str = "") -> tuple[i
     def end() -> None:
         # No time limit here: the job's deadline applies.
         child.wait()
+        if signal.SIGTERM in received:
+            _end_orphans(scratch)
         # A process that the program left behind may keep standard error open.
         passed_on.join(1.0)
 
-    search.until(end, rank_0) if sought else end()
+    search.until(end) if sought else end()
     code, text = child.wait(), bytes(last).decode(errors="replace")
+    if code == 0 and signal.SIGTERM in received:
+        code = -signal.SIGTERM  # it stopped early, and a success would lose its checkpoints
     return code if code >= 0 else 128 - code, text, child.pid
+
+
+def _end_orphans(scratch: Path) -> None:
+    """Send SIGTERM to processes that outlive the command that started them, and wait for them.
+
+    Shells and launchers such as `accelerate launch` exit on SIGTERM without passing it on.
+    """
+    told, deadline = set[int](), time.monotonic() + _ORPHAN_SECONDS
+    while time.monotonic() < deadline:
+        every = [each for each in processes() if each.environment.get(_SCRATCH) == str(scratch)]
+        # Not DataLoader workers, which their parents end, nor `make shell`, whose parent is 0.
+        others = {0, *(each.pid for each in every)}
+        orphans = {each.pid for each in every if each.parent not in others}
+        if not orphans:
+            return
+        for pid in orphans - told:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        told |= orphans
+        time.sleep(0.1)
 
 
 def _pass_on(source: IO[bytes], sink: IO[bytes] | Lines, last: bytearray) -> None:

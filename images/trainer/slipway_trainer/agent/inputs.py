@@ -20,16 +20,14 @@ import sys
 import tarfile
 import time
 import zipfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from slipway import termination
-from slipway_trainer.agent.artifacts import STALL_SECONDS, copy, described, time_limit
+from slipway_trainer.agent.artifacts import STALL_SECONDS, copy, described
 from slipway_trainer.training import report
 
 
@@ -110,16 +108,19 @@ def fetch_input(source: Input, stall_seconds: float = STALL_SECONDS) -> int:
     return size
 
 
-def fetch_data(data: Data, turn_seconds: float = 3600.0) -> int:
+def fetch_data(data: Data) -> int:
     """Fetch data unless it is cached; return the bytes fetched. Raises `NotFetchedError`."""
     cache = Path(data.cache)
+    cache.mkdir(parents=True, exist_ok=True)
     # Named after the pod: if locks work only within a node, other pods may fetch the same data.
     own = f".{data.sha256}.{socket.gethostname()}"
     packed, part = cache / f"{own}.packed", cache / f"{own}.part"
-    with _turn(data, turn_seconds):
-        if data.directory.is_dir():
-            return 0
+    with (cache / f".{data.sha256}.lock").open("w") as lock:
+        # While another pod fetches them, for any time: the job's `startTimeout` is the limit.
+        fcntl.flock(lock, fcntl.LOCK_EX)
         try:
+            if data.directory.is_dir():
+                return 0
             shutil.rmtree(part, ignore_errors=True)
             part.mkdir()
             size, digest = copy(data.url, packed)
@@ -145,6 +146,7 @@ def fetch_data(data: Data, turn_seconds: float = 3600.0) -> int:
                 "and that the cache has enough space for both the archive and its contents"
             ) from error
         finally:
+            # Also what this pod left when it was killed, and another then fetched the data.
             packed.unlink(missing_ok=True)
             shutil.rmtree(part, ignore_errors=True)
     return size
@@ -171,39 +173,17 @@ def unpack(packed: Path, directory: Path, name: str) -> None:
         raise NotFetchedError(f"the archive can't be unpacked: {error}") from error
 
 
-@contextmanager
-def _turn(data: Data, limit_seconds: float) -> Iterator[None]:
-    """Run the `with` body once no other pod is fetching the same data, holding a lock on it."""
-    cache = Path(data.cache)
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / f".{data.sha256}.lock").open("w") as lock:
-        try:
-            with time_limit(limit_seconds, "waiting for another pod"):
-                fcntl.flock(lock, fcntl.LOCK_EX)
-        except TimeoutError:
-            raise NotFetchedError(
-                f"{data}: another pod has been fetching it for {limit_seconds:.0f} s. Check "
-                "that pod's log, and delete the pod if it hangs"
-            ) from None
-        yield
-
-
-def _provide(declared: dict[str, Any]) -> str:
-    """Fetch an input or a job's data; return a message for the log."""
-    begun = time.monotonic()
-    source = Input(**declared) if "name" in declared else Data(**declared)
-    size = fetch_input(source) if isinstance(source, Input) else fetch_data(source)
-    done = f"{size} bytes from {source.url} in {time.monotonic() - begun:.1f} s"
-    if size == 0 and isinstance(source, Data):
-        done = f"0 bytes fetched, {source.directory} exists"
-    return f"{source}: {done}, sha256 {source.sha256}"
-
-
 def main(arguments: Sequence[str]) -> int:
     """Fetch every input and all data in `arguments` (JSON); return the container's exit code."""
     try:
         for argument in arguments:
-            print(_provide(json.loads(argument)))
+            declared, begun = json.loads(argument), time.monotonic()
+            source = Input(**declared) if "name" in declared else Data(**declared)
+            size = fetch_input(source) if isinstance(source, Input) else fetch_data(source)
+            done = f"{size} bytes from {source.url} in {time.monotonic() - begun:.1f} s"
+            if size == 0 and isinstance(source, Data):
+                done = f"0 bytes fetched, {source.directory} exists"
+            print(f"{source}: {done}, sha256 {source.sha256}")
     except NotFetchedError as error:
         print(error, file=sys.stderr)
         termination.leave({"error": str(error)})

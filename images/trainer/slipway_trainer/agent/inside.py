@@ -32,6 +32,7 @@ class Process:
     pid: int
     words: list[str]  # its command line
     environment: dict[str, str]  # as it was started
+    parent: int = 0
 
     def __str__(self) -> str:
         rank = f"rank {self.environment['RANK']}, " if "RANK" in self.environment else ""
@@ -76,10 +77,11 @@ def processes() -> Iterator[Process]:
         with suppress(OSError):  # it has ended, or belongs to another user
             words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")[:-1]
             pairs = Path(f"/proc/{pid}/environ").read_text(errors="surrogateescape").split("\0")
+            _, _, after_name = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")
             is_agent = any(word.startswith(_AGENTS) for word in words[:3])
             if words and not is_agent:
                 variables = (pair.partition("=")[::2] for pair in pairs if "=" in pair)
-                yield Process(pid, words, dict(variables))
+                yield Process(pid, words, dict(variables), parent=int(after_name.split()[1]))
 
 
 def show() -> None:

@@ -9,10 +9,8 @@ the numbers in the output directory's metrics.json to the termination message. I
 directory to the URL in SLIPWAY_OUTPUTS, even after a failure, or to the one in SLIPWAY_KEPT, where
 an error does not fail the run. If SLIPWAY_OUTPUTS_EVERY is set, it also copies at this interval, in
 seconds, while the program runs. Checkpoints are in SLIPWAY_CHECKPOINT_DIR, synchronized with
-SLIPWAY_CHECKPOINT_URL if that is set; they are removed once the program exits with 0. If there are
-none at that URL, they are fetched from SLIPWAY_CHECKPOINT_URL_BEFORE, which may belong to another
-stack and is never changed. After a success, a file named `ended` beside the job's checkpoints
-prevents fetching them.
+SLIPWAY_CHECKPOINT_URL if that is set; they are removed once the program exits with 0, unless it did
+so after SIGTERM, which is a failure: it may have stopped early.
 
 Several processes run under torchrun, unless a command starts them; their messages are merged. If a
 single process runs one of the image's own programs, and nothing is to be done afterwards, it
@@ -20,6 +18,7 @@ replaces this process. So this module imports torch and fsspec only when they ar
 """
 
 import argparse
+import errno
 import json
 import os
 import re
@@ -56,7 +55,6 @@ from slipway_trainer.training import report
 _LOOK_SECONDS = 1.0
 """Interval, in seconds, at which new checkpoints are copied."""
 _TELL_SECONDS = 10.0
-_BEFORE, _ENDED = "SLIPWAY_CHECKPOINT_URL_BEFORE", "ended"
 _NOT_FOUND, _KILLED, _HOLD = 127, 128 + signal.SIGKILL, "SLIPWAY_HOLD"
 
 
@@ -132,13 +130,8 @@ def _resume(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]
             artifacts.remove_folders(
                 parent, lambda name: name != own and re.fullmatch("[0-9a-f]{16}", name) is not None
             )
-        if (
-            saved is not None
-            and not saved.fetch()
-            and _BEFORE in os.environ
-            and not artifacts.exists(f"{parent}/{_ENDED}")
-        ):
-            saved.fetch(os.environ[_BEFORE])
+        if saved is not None:
+            saved.fetch()
     except Exception as error:  # noqa: BLE001 - each store raises its own errors
         text = _failed(f"the checkpoints in {parent} can't be read", error)
         return report.EXIT_FAILED, {"rank": own_rank(), "error": text}
@@ -156,8 +149,6 @@ def _remove_checkpoints(code: int, message: dict[str, Any]) -> None:
         return
     parent, own = _checkpoint_folder(directory)
     try:
-        if _BEFORE in os.environ:
-            artifacts.write(f"{parent}/{_ENDED}", os.environ["SLIPWAY_RUN_ID"])
         artifacts.remove_folders(parent, lambda name: name == own)
     except Exception as error:  # noqa: BLE001 - each store raises its own errors
         _failed(f"the checkpoints in {parent} could not be removed", error)
@@ -194,7 +185,7 @@ def _run(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]]:
         if processes > 1 and program[0] == sys.executable:
             # torchrun reads replicas and master from PET_* and MASTER_*: see `processes`.
             torchrun = ["-m", "slipway_trainer.agent.processes", str(processes)]
-            code, *_ = wait_for([sys.executable, *torchrun, *program[1:]], scratch, "[0] ")
+            code, *_ = wait_for([sys.executable, *torchrun, *program[1:]], scratch)
             message = merged(scratch, code, processes)
             return code, message if code != 0 else besides(scratch, message)
         if shutil.which(program[0]) is None:
@@ -218,11 +209,10 @@ def _copy(
     if signal.SIGTERM in received and copied.exists():
         # The kubelet restarts a container though its job has failed: its first files are final.
         return code, message
-    is_demanded = "SLIPWAY_OUTPUTS" in os.environ
+    is_demanded, target = "SLIPWAY_OUTPUTS" in os.environ, _destination(url, code, rank)
     try:
         if not is_demanded and any(directory.iterdir()):
             artifacts.reach(url)
-        target = _destination(url, code, rank)
         done = sent.unchanged() if sent.url == target else ()
         # A rank that prints nothing for 30 s after rank 0 has succeeded is given up.
         with sent.following(_TELL_SECONDS, lambda: Events(rank).emit("copying", url=target)):
@@ -231,6 +221,10 @@ def _copy(
             copied.touch()
     except Exception as error:  # noqa: BLE001 - each store raises its own errors
         text = _failed(f"{directory} could not be copied to {url}", error)
+        is_full = getattr(error, "errno", None) in {errno.ENOSPC, errno.EDQUOT}
+        if is_full and target != url and not (is_demanded or copied.exists() or sent.unchanged()):
+            # A part of the files would fill the volume for all later runs.
+            shutil.rmtree(target.removeprefix("file://"), ignore_errors=True)
         if code == 0 and is_demanded:
             return report.EXIT_FAILED, {"rank": rank, **message, "error": text}
         return code, message

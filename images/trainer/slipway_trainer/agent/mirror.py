@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Event, Thread
 
 from slipway.events import Events, own_rank
+from slipway_trainer.agent import artifacts
 from slipway_trainer.agent.artifacts import described, limit_seconds, sort, store_of, time_limit
 
 _State = tuple[int, int]
@@ -28,26 +29,25 @@ class Mirror:
         self._copied: dict[str, _State] = {}
         self._warned = ""
 
-    def fetch(self, other: str | None = None) -> bool:
-        """Fetch the files from the URL, or from `other`; return whether there are any."""
+    def fetch(self) -> None:
+        """Fetch the files from the URL."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        url = self.url if other is None else other
-        with time_limit(limit_seconds(0), f"listing {url}"):
-            store, root = store_of(url)
-            files = store.find(root, detail=True)
-        names = {path.removeprefix(f"{root}/") for path in files}
+        with time_limit(limit_seconds([]), f"listing {self.url}"):
+            store, root = store_of(self.url)
+            names = [path.removeprefix(f"{root}/") for path in store.find(root)]
         for left in self.directory.glob("step-*.pt") if names and own_rank() > 0 else ():
             if left.name not in names:
                 # Only rank 0 writes these and, in the store, has removed it since the last start.
                 left.unlink()
-        for path, about in files.items():
-            name = path.removeprefix(f"{root}/")
+        for name in names:
             target = self.directory / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            with time_limit(limit_seconds(about["size"]), f"fetching {name} from {url}"):
-                store.get_file(path, str(target))
-            self._copied[name] = _state(target)  # so files from `other` are not uploaded
-        return bool(self._copied)
+            try:
+                # Not by `get_file`, which some stores' clients do in memory.
+                artifacts.copy(f"{self.url}/{name}", target)
+                self._copied[name] = _state(target)
+            except FileNotFoundError:  # rank 0 has just removed it
+                target.unlink(missing_ok=True)
 
     @contextmanager
     def following(self, seconds: float, work: Callable[[], None] | None = None) -> Iterator[None]:
@@ -65,7 +65,7 @@ class Mirror:
             yield
         finally:
             has_ended.set()
-            thread.join(limit_seconds(sum(size for _, size in self._files().values())))
+            thread.join(limit_seconds([size for _, size in self._files().values()]))
 
     def copy(self, settled_seconds: float = 2.0) -> None:
         """Copy changed files, but not those modified less than `settled_seconds` ago.

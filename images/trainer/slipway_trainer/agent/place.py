@@ -17,8 +17,8 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from glob import escape, glob
-from itertools import islice
+from glob import escape, glob, has_magic
+from itertools import islice, takewhile
 from pathlib import Path
 
 _ROOT = os.environ.get("SLIPWAY_ROOT", "")
@@ -62,12 +62,16 @@ class Place:
         """Update the links in `outputs` to files to keep, including files from before a restart."""
         matches: dict[str, Path] = {}
         for pattern in _DEFAULT if self._patterns is None else self._patterns:
+            # `**` also follows links to folders, whose files are kept only if a pattern names them.
+            named = len([*takewhile(lambda each: not has_magic(each), Path(pattern).parts)])
             # Before Python 3.13, pathlib's `**` does not match files.
             for name in glob(pattern, root_dir=self.directory, recursive=True, **_HIDDEN):  # noqa: PTH207
                 path = Path(os.path.normpath(self.directory / name))
-                is_own = path.is_relative_to(self.outputs)
+                within = [each for each in Path(name).parents if len(each.parts) > named]
                 with suppress(OSError):  # the program has just removed it
-                    if path.is_file() and not is_own and self._is_changed(path):
+                    is_own = path.parent.resolve().is_relative_to(self.outputs.resolve())
+                    is_linked = any((self.directory / each).is_symlink() for each in within)
+                    if path.is_file() and not (is_own or is_linked) and self._is_changed(path):
                         target = os.path.normpath(f"/{name}").lstrip("/")
                         _link(path, self.outputs / target)
                         matches[target] = path

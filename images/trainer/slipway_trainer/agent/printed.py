@@ -28,6 +28,9 @@ METRICS = "SLIPWAY_METRICS"
 _SECONDS = 1.0
 """Time limit for searching one line; a pattern that takes longer, such as `(a+)+b`, is dropped."""
 _COLORS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+MARK = "\x1b[m"
+"""Invisible; after a rank's prefix such as `[0] `, tells that from what the program prints."""
+_PREFIX = re.compile(rf"\[(\d+)\] {re.escape(MARK)}")
 
 
 class Lines:
@@ -57,23 +60,19 @@ class Search:
         # A full queue slows the program down; no line is dropped, as any may contain a number.
         self.lines: queue.Queue[str | None] = queue.Queue(1000)
 
-    def until(self, end: Callable[[], None], prefix: str) -> None:
-        """Search `lines`, or only those with `prefix` if it is set, until `end` returns."""
+    def until(self, end: Callable[[], None]) -> None:
+        """Search `lines` until `end` returns."""
 
         def wait() -> None:
             end()
             self.lines.put(None)
 
         threading.Thread(target=wait, daemon=True).start()
-        every = iter(self.lines.get, None)
-        if prefix:
-            parts = (part for line in every for part in re.split(r"(?=\[\d+\] )", line))
-            every = (part.removeprefix(prefix) for part in parts if part.startswith(prefix))
-        self.see(every)
+        self.see(iter(self.lines.get, None))
 
     def see(self, lines: Iterable[str]) -> None:
         """Report each pattern's last match in each line: a progress bar's latest state is last."""
-        for line in lines:
+        for line in (part for each in lines for part in _of_rank_0(each)):
             # The output also contains events, which have already been reported.
             is_event = reported(line).keys() >= {"event", "rank", "time"}
             values = {} if is_event else self._values(line)
@@ -97,6 +96,13 @@ class Search:
             text = f"`metrics.{name}` is dropped: {error}; simplify its pattern"
             Events(own_rank()).warning(text)
         return values
+
+
+def _of_rank_0(line: str) -> list[str]:
+    """Return the parts of a line that rank 0 printed: ranks' lines may run into each other."""
+    text, *others = _PREFIX.split(line)
+    parts = zip(others[::2], others[1::2], strict=True)
+    return [part for rank, part in parts if rank == "0"] if others else [text]
 
 
 def _last(pattern: re.Pattern[str], drawn: Sequence[str]) -> str | None:

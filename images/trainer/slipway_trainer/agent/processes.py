@@ -24,7 +24,7 @@ from slipway.reporting import logged, numbers
 from slipway.termination import read
 from slipway.uncaught import PEER, in_text
 from slipway.worlds import noted
-from slipway_trainer.agent.printed import METRICS
+from slipway_trainer.agent.printed import MARK, METRICS
 
 FIRST_FAILURE = "first-failure.json"
 _USAGE, _REFUSAL = 2, re.compile(r"(?m)^(.+: error: .+)\s*\Z")
@@ -139,10 +139,11 @@ def main(processes: int, program: list[str]) -> int:
     tail_log.open = in_pieces
     directory = Path(os.environ["SLIPWAY_MESSAGE_DIR"])
     # Standard error goes to a file per rank and, with a prefix, to this process's standard error.
-    os.environ.setdefault("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "[${rank}] ")
-    options = [*_replicas(), f"--nproc-per-node={processes}", "--max-restarts=0"]
     # So does standard output if it is searched for numbers, although only rank 0's numbers count.
-    options += [f"--log-dir={directory / 'logs'}", f"--tee={3 if METRICS in os.environ else 2}"]
+    mark, tee = (MARK, 3) if METRICS in os.environ else ("", 2)
+    os.environ.setdefault("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", f"[${{rank}}] {mark}")
+    options = [*_replicas(), f"--nproc-per-node={processes}", "--max-restarts=0"]
+    options += [f"--log-dir={directory / 'logs'}", f"--tee={tee}"]
     try:
         torchrun.main([*options, *program])
     except errors.ChildFailedError as error:

@@ -2,8 +2,8 @@
 
     python3 -m slipway_trainer.tar file:///opt/kept/outputs/mine/mine-20261124-101500-ab12
 
-`succeeded` in place of the run id selects the last run that succeeded. artifacts.json, the list of
-files, comes before the files it lists; if there is no list, all files are written.
+artifacts.json, the list of files, comes before the files it lists; if there is no list, all files
+are written.
 """
 
 import json
@@ -13,20 +13,17 @@ import tarfile
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING
 
-from slipway_trainer.agent.artifacts import LIST, SUCCEEDED, described, store_of
+from slipway_trainer.agent.artifacts import LIST, described, store_of
 from slipway_trainer.training import report
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
 
-def write(url: str, out: IO[bytes]) -> int:
-    """Write the files below `url` to `out`; return their number, or raise an error if it is 0."""
+def write(url: str, out: IO[bytes]) -> None:
+    """Write the files below `url` to `out`; raise an error if there are none."""
     store, root = store_of(url)
     root, count = root.rstrip("/"), 0
-    if root.endswith(f"/{SUCCEEDED}") and store.isfile(root):
-        run_id = store.cat_file(root).decode().strip()
-        root = f"{root.removesuffix(SUCCEEDED)}{run_id}"
     with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as tar:
         for name in _names(store, root):
             path = f"{root}/{name}"
@@ -40,7 +37,6 @@ def write(url: str, out: IO[bytes]) -> int:
             count += 1
     if count == 0:
         raise FileNotFoundError(f"there are no files under {url}")
-    return count
 
 
 def _names(store: "AbstractFileSystem", root: str) -> Iterator[str]:

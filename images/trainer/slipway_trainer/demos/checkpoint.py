@@ -51,7 +51,7 @@ class Checkpoints:
         rates = [group["lr"] for group in training.optimizer.param_groups]
         training.net.load_state_dict(state["model"])
         training.optimizer.load_state_dict(state["optimizer"])
-        self.store.events.emit("resumed", step=state["step"])
+        self.store.resumed(state["step"])
         ranks, rank = state["ranks"], self.world.rank
         if len(ranks) == self.world.size:
             _restore_random(ranks[rank]["random"], self.world.device)

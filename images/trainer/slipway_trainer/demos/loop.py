@@ -93,7 +93,10 @@ class Training:
     def run(self) -> dict[str, Any]:
         """Train and test with the arguments; return this rank's summary."""
         args, tracker = self.args, self.tracker
-        outputs.prepare(args.output_dir)
+        # Early, so that an unusable directory fails the run at once, not at its end.
+        args.output_dir.mkdir(parents=True, exist_ok=True)
+        if not os.access(args.output_dir, os.W_OK):
+            raise PermissionError(f"--output-dir {args.output_dir} is not writable: choose another")
         trace = args.output_dir / "profile" if args.profile else None
         with self.joined(), outputs.profiled(trace, self.world.rank) as profiler:
             self.begin()

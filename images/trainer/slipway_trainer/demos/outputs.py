@@ -6,7 +6,6 @@ The predictions page shows a confusion matrix for the test set, and some of the 
 import base64
 import io
 import json
-import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -42,13 +41,6 @@ class Task:
     model_file: str
     by_class: bool = False
     """True to measure accuracy by class, too."""
-
-
-def prepare(directory: Path) -> None:
-    """Create the directory early, so that an unusable one fails the run at once, not at its end."""
-    directory.mkdir(parents=True, exist_ok=True)
-    if not os.access(directory, os.W_OK):
-        raise PermissionError(f"--output-dir {directory} is not writable: choose another directory")
 
 
 def save(path: Path, net: nn.Module, summary: dict[str, Any]) -> None:

@@ -185,6 +185,8 @@ class Replica:
         self.service.ledger.version += 1
         seconds, step = round(time.monotonic() - began, 3), self.service.ledger.step
         lost, joined = len(before - now), len(now - before)
+        if self._disk is not None and step > 0 and not before:  # the first world of all
+            self._disk.resumed(step)
         self.on_change(Change(record.generation, size, rank, lost, joined, step, seconds, reason))
 
     def resume(self) -> None:

@@ -189,8 +189,7 @@ class Tracker:
         """Resume from `state`, without counting the time since it was saved."""
         self.epoch = state["epoch"]
         self._now = EpochTimings(**state["now"])
-        # Checkpoints from older images lack `epoch_metrics`.
-        self._done = {"epoch_metrics": {}, **deepcopy(dict(state["done"]))}
+        self._done = deepcopy(dict(state["done"]))
         self.goal_reached = state["goal_reached"]
         self._began = time.monotonic() - state["elapsed"]
         self._step_seconds, self._before = dict(state["step_seconds"]), self._now.seconds

@@ -1,17 +1,22 @@
 """How a job's program is started, as far as that needs no torch: one process."""
 
+import errno
 import json
 import math
 import os
 import signal
 import socket
+import sys
 import time
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 
 from slipway.events import SPOOL_BYTES, append
+from slipway_trainer.agent import launch
+from slipway_trainer.agent.mirror import Mirror
 from tests.unit.images.trainer.container import SITE, Container, Ended, ended, line
 from tests.unit.shell_program import shell_program
 
@@ -229,6 +234,47 @@ def test_signals_reach_the_program_and_its_files_are_copied_still(launched: Laun
     assert (launched.copies / "run-1/model").read_text() == "first"
 
 
+@pytest.mark.parametrize("is_in_shells", [False, True])
+def test_a_program_that_ends_well_on_sigterm_has_not_succeeded(
+    launched: Launched, is_in_shells: bool
+) -> None:
+    """It may have stopped early, so its checkpoints stay. Shells, which end at once, pass it on."""
+    program = f"{sys.executable} train.py"
+    command = ["sh", "-c", f"sh -c '{program}; true'; true"] if is_in_shells else program.split()
+    (launched.directory / "train.py").write_text(
+        f"{_BEGINS}def end(*_): time.sleep(0.5); {_LEAVE.strip()}; sys.exit()\n"
+        "signal.signal(signal.SIGTERM, end); print('ready', flush=True); time.sleep(30)\n"
+    )
+    launched.keeping().environment |= {"SLIPWAY_CHECKPOINT_DIR": str(launched.outputs), "RANK": "0"}
+    launched.environment["SLIPWAY_ROOT"] = str(launched.directory)
+    process = launched.start("-m", "slipway_trainer.launch", "--command", "--", *command)
+    assert line(process) == "ready\n"
+    process.terminate()
+    ended(process, 143)
+    assert launched.message["error"] == "the program was terminated by SIGTERM"
+    assert launched.outputs.exists()
+    assert {path.name for path in launched.copies.glob("run-1/*")} == {"model", "artifacts.json"}
+
+
+def test_a_full_volume_keeps_no_part_of_a_runs_files(
+    launched: Launched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would be full for all later runs."""
+
+    def put(_own: object, _files: object, targets: list[str]) -> None:
+        Path(targets[0]).write_text("a part")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(LocalFileSystem, "put", put)
+    monkeypatch.setattr(launch, "WORK", launched.directory)
+    monkeypatch.setenv("SLIPWAY_RUN_ID", "run-2")
+    for folder in (launched.outputs, launched.copies / "run-1"):
+        folder.mkdir(parents=True)
+    (launched.outputs / "model").touch()
+    launch._copy(launched.outputs, f"file://{launched.copies}", 0, {}, Mirror(launched.log, ""))
+    assert [path.name for path in launched.copies.iterdir()] == ["run-1"]
+
+
 def test_a_rank_that_failed_is_held_with_its_environment(launched: Launched) -> None:
     """What a shell starts there does not replace the message."""
     launched.program("sleep", 'echo "$1 $RANK ${SLIPWAY_MESSAGE_DIR:+elsewhere}"')
@@ -305,16 +351,10 @@ def test_files_are_copied_meanwhile_and_listed_at_the_end(launched: Launched) ->
 
 
 def test_a_stores_checkpoints_are_fetched_copied_and_removed(launched: Launched) -> None:
-    """Those at an earlier place may be another stack's: nothing there is changed or removed."""
-    store = launched.directory / "store"
-    shared, own = store / "mine" / ("a" * 16), store / "slipway/dev/mine" / ("a" * 16)
-    of_another_declaration, of_others = (each.with_name("b" * 16) for each in (own, shared))
+    own = launched.directory / "store/slipway/dev/mine" / ("a" * 16)
+    of_another_declaration = own.with_name("b" * 16)
     of_another_declaration.mkdir(parents=True)
-    for folder in (shared, of_others):
-        folder.mkdir(parents=True)
-        (folder / "5").write_text("state")
     launched.environment["SLIPWAY_CHECKPOINT_URL"] = f"file://{own}"
-    launched.environment["SLIPWAY_CHECKPOINT_URL_BEFORE"] = f"file://{shared}"
     found = []
     for attempt, code in enumerate((3, 3, 0, 3)):
         # A new pod has an empty directory.
@@ -328,12 +368,9 @@ def test_a_stores_checkpoints_are_fetched_copied_and_removed(launched: Launched)
         )
         found.append(done.out.split()[1])
         assert own.exists() == (code != 0)
-        # Were an earlier place's copied at once, a pod that starts then could see a part of it.
-        assert attempt > 0 or [path.name for path in own.iterdir()] == [str(int(found[0]) + 1)]
     # What has come to its end is not gone on with.
-    assert found == ["5", "6", "7", "0"]
-    assert [*shared.iterdir()] == [shared / "5"]
-    assert (of_others.exists(), of_another_declaration.exists()) == (True, False)
+    assert found == ["0", "1", "2", "0"]
+    assert not of_another_declaration.exists()
 
 
 def test_unreadable_checkpoints_end_the_job(launched: Launched) -> None:

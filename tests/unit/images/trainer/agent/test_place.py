@@ -116,13 +116,18 @@ def test_a_file_that_is_written_again_or_removed_is_so_where_it_is_kept(pod: Pod
 
 
 def test_a_link_is_kept_as_the_file_that_it_leads_to(pod: Pod) -> None:
-    found = pod.mount().start(["*.ckpt"])
-    write("epoch=3.ckpt")
+    """One to a folder only where a pattern names it: it may lead to the same files, or itself."""
+    found = pod.mount().start(["*.ckpt", "runs/**", "kept/**", "best/*"])
+    write("epoch=3.ckpt", "runs/1/a")
+    links = {"runs/latest": "1", "runs/all": ".", "kept": str(pod.outputs), "best": "runs/1"}
+    for link, target in links.items():
+        Path(link).symlink_to(target)
+    found.gather()
     Path("last.ckpt").symlink_to("epoch=3.ckpt")
     Path("gone.ckpt").symlink_to("nothing")
     os.mkfifo("pipe.ckpt")
     found.gather()
-    assert pod.kept == {"epoch=3.ckpt", "last.ckpt"}
+    assert pod.kept == {"epoch=3.ckpt", "last.ckpt", "runs/1/a", "best/a"}
     assert not (pod.outputs / "last.ckpt").is_symlink()
     write("late.ckpt")
     Mirror(pod.outputs, f"file://{pod.work}/copies", found.gather).copy(settled_seconds=-1)

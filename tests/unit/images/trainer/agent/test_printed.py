@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from slipway import reporting
 from slipway.events import reported
-from slipway_trainer.agent.printed import Lines, Search
+from slipway_trainer.agent.printed import MARK, Lines, Search
 from tests.unit.anything import LINES, TEXTS
 from tests.unit.images.trainer.container import Container, ended, line
 
@@ -150,16 +150,12 @@ def test_a_process_that_is_left_behind_does_not_hold_the_launcher_up(searched: C
 
 
 def test_of_several_ranks_those_of_rank_0_count_also_where_lines_run_into_each_other() -> None:
-    """As torchrun prints them."""
-    search = Search({"v": r"v=(\d+)", "w": r"w=(\d+)"})
-    lines = ["[1] v=9", "[0] v=1", "v=8", "[0] 5/9 w=2[1] v=7", "[1] w=6[0] v=3", "[10] w=5"]
-
-    def end() -> None:
-        for each in lines:
-            search.lines.put(each)
-
-    search.until(end, "[0] ")
-    assert reporting.logged()["metrics"] == {"v": 3.0, "w": 2.0}
+    """As torchrun prints them; a program's own brackets are no rank, and `^` is where it begins."""
+    lines = ["[1] >v=9", "[0] >v=1", "[0] >5/9 w=2[1] >v=7", "[1] >w=6[0] >v=3", "[10] >w=5"]
+    lines += ["[0] >Epoch: [3]  [ 10/100]  x=4", "[1] >x=5", "[0] >y=6"]
+    patterns = {"v": r"v=(\d+)", "w": r"w=(\d+)", "x": r"\[3\].* x=(\d+)", "y": r"^y=(\d+)"}
+    values = found(*(each.replace(">", MARK) for each in lines), **patterns)
+    assert values == {"v": 3.0, "w": 2.0, "x": 4.0, "y": 6.0}
 
 
 def test_signals_reach_the_program_while_it_is_searched(searched: Container) -> None:
@@ -171,5 +167,5 @@ def test_signals_reach_the_program_while_it_is_searched(searched: Container) -> 
     )
     assert line(process) == "loss=1\n"
     process.terminate()
-    *_, last = filter(None, map(reported, ended(process).out.splitlines()))
+    *_, last = filter(None, map(reported, ended(process, 143).out.splitlines()))
     assert last["metrics"] == {"loss": 2.0}

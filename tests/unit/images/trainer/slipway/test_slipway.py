@@ -128,6 +128,26 @@ def test_sigterm_ends_the_children_of_a_program_that_saves_at_its_next_step(
     assert program.run(text, SLIPWAY_CHECKPOINT_DIR=str(program.directory)).out == "-15\n"
 
 
+def test_a_checkpoint_is_due_whichever_steps_a_program_asks_at(program: Program) -> None:
+    """Also if it asks twice at one; after a resume the interval goes on."""
+    program.environment["SLIPWAY_CHECKPOINT_EVERY"] = "500 steps"
+    ask = "print([step for step in steps if slipway.due(step) and slipway.due(step)])\n"
+    again = "slipway.checkpoints._store().resumed(1874)\n"
+    text = f"steps = range(300, 2000, 300)\n{ask}{again}steps = 1875, 2811, 2812\n{ask}"
+    done = program.run(text, SLIPWAY_CHECKPOINT_DIR=str(program.directory))
+    assert done.out.splitlines()[::2] == ["[600, 1200, 1500]", "[2811]"]
+
+
+def test_a_checkpoint_that_fails_leaves_no_part_on_a_full_disk(program: Program) -> None:
+    kept = program.directory / "kept"
+    text = (
+        "import sys, types\ndef save(state, file): file.write(b'part'); raise OSError('full')\n"
+        "sys.modules['torch'] = types.SimpleNamespace(save=save); slipway.save({}, step=1)"
+    )
+    assert "OSError: full" in program.run(text, 1, SLIPWAY_CHECKPOINT_DIR=str(kept)).err
+    assert list(kept.iterdir()) == []
+
+
 def test_of_many_epochs_the_latest_are_kept(program: Program) -> None:
     logs = "for epoch in range(1, 1203): slipway.log(epoch=epoch, a=epoch)\n"
     done = program.run(f"{logs}print(slipway.reporting.logged()['epoch_metrics']['a'][::999])")

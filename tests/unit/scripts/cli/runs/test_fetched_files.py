@@ -143,15 +143,6 @@ def test_a_name_that_leads_out_of_the_directory_is_refused(to: Path, name: str) 
         receive(stream, to, {})
 
 
-def test_a_success_that_was_noted_until_november_2026_is_found(tmp_path: Path, to: Path) -> None:
-    kept = Run(tmp_path)
-    for run in ("mine-1", "mine-2"):
-        kept.leave({"model.pt": run.encode()}, run)
-    (kept.place / "succeeded").write_text("mine-1")
-    assert fetched(kept.place / "succeeded", to, {}).written == ["artifacts.json", "model.pt"]
-    assert (to / "model.pt").read_text() == "mine-1"
-
-
 NAMES = st.binary(min_size=1, max_size=255).filter(
     lambda name: not {0, ord("/")} & {*name} and name not in {b".", b".."}
 )

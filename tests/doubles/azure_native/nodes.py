@@ -13,12 +13,20 @@ from typing import Any
 
 from kubernetes import client, config
 
+from core.kube import Request, ask, connect
 from tests.doubles.azure_native.pools import Pool, pool_of, with_count
 from tests.doubles.azure_native.store import Store
+from tests.engine.awaiting import await_true
 
 RESOURCE = "nvidia.com/gpu"
 LIMIT = 20  # seconds for a request
 _MARK = "double.slipway.dev/pool"
+_CONTENTS = (
+    "admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+    "rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "rbac.authorization.k8s.io/v1/clusterroles",
+    "apiextensions.k8s.io/v1/customresourcedefinitions",
+)
 
 
 def follow(store: Store, resource_id: str, *, leaving: bool = False) -> None:
@@ -55,6 +63,25 @@ def evict(store: Store, resource_id: str) -> list[str]:
             pod.name, pod.namespace, grace_period_seconds=0, _request_timeout=LIMIT
         )
     return [pod.name for pod in lost]
+
+
+def empty(store: Store) -> None:
+    """Delete what Pulumi created in the cluster behind, which Azure would delete as a whole."""
+    api = connect(store.kubeconfig.read_text())
+    places = [*(f"/apis/{each}" for each in _CONTENTS), "/api/v1/namespaces"]
+    places.append("/api/v1/namespaces/kube-system/configmaps")
+
+    def is_empty() -> bool:
+        left = False
+        for place in places:
+            for each in ask(api, Request("GET", place), limit=LIMIT)["items"]:
+                managers = each["metadata"].get("managedFields", [])
+                if any(by["manager"].startswith("pulumi-kubernetes") for by in managers):
+                    name, left = each["metadata"]["name"], True
+                    ask(api, Request("DELETE", f"{place}/{name}"), limit=LIMIT, settled=404)
+        return not left
+
+    await_true(is_empty)
 
 
 def core(store: Store) -> Any:

@@ -13,7 +13,7 @@ from infra.provider.engine import plain, plain_map, wrap_map
 from scripts.azure_native import PreviewStub, token
 from tests.doubles.azure_native.autoscaler import Autoscaler
 from tests.doubles.azure_native.credentials import list_credentials
-from tests.doubles.azure_native.nodes import follow
+from tests.doubles.azure_native.nodes import empty, follow
 from tests.doubles.azure_native.pools import keep_count, pool_profiles
 from tests.doubles.azure_native.resources import WITH_ADDRESS, outputs_of, path_of
 from tests.doubles.azure_native.store import VARIABLE, Record, Refused, Store
@@ -100,6 +100,8 @@ class AzureDouble(PreviewStub):
 
     def remove(self, resource_id: str) -> None:
         """Remove a resource with all that is in it, and pools' nodes with them."""
+        if re.search("/(managedClusters|connectedClusters)/[^/]+$", resource_id):
+            empty(self.store)
         for each in [record.id for record in self.store.all()]:
             if f"{each}/".lower().startswith(f"{resource_id}/".lower()):
                 follow(self.store, each, leaving=True)

@@ -95,9 +95,9 @@ class Ledger(JobApi):
             secret = self._one("Secret", self.own)
             hook = secret and json.loads(base64.b64decode(secret["data"]["hook"]))
         spec = job and job["spec"]["template"]["spec"]
-        found = spec and (spec["containers"][0]["image"], spec["volumes"][0]["configMap"]["name"])
-        own = (inputs.get("waiter", found and found[0]), self._modules)
-        return (found, hook) != (own, inputs.get("hook"))
+        live = spec and (spec["containers"][0]["image"], spec["volumes"][0]["configMap"]["name"])
+        own = (inputs.get("waiter", live and live[0]), self._modules)
+        return (live, hook) != (own, inputs.get("hook"))
 
     @property
     def _modules(self) -> str:

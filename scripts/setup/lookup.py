@@ -24,10 +24,10 @@ def find(tool: Tool, entries: Entries, origin: str = "on PATH") -> Entry | Probl
     if tool.beside is not None:
         return _find_beside(tool, entries.get(tool.beside))
     if tool.accepts is None:
-        by_hand, known = cache_dir() / "bin" / tool.name, record.load().get(tool.name)
+        by_hand, recorded = cache_dir() / "bin" / tool.name, record.load().get(tool.name)
         why = "it can't print its version, so any copy on PATH is ignored"
         if tool.module is None and by_hand.is_file():
-            if known and known.stamp != tool.stamp and known.holds(known.stamp):
+            if recorded and recorded.stamp != tool.stamp and recorded.holds(recorded.stamp):
                 why = f"{by_hand} is for another version of Slipway"
             elif os.access(by_hand, os.X_OK):
                 return Entry.from_file(by_hand, "-", "installed manually", tool.stamp)

@@ -52,8 +52,8 @@ def resolve_and_report(kind: Kind | None, *, brief: bool, build: bool, preview: 
         for problem in problems:
             console.print(Text(as_typed(f"- {problem}")))
         return 1
-    known = {(name, each.version, each.origin) for name, each in before.items()}
-    if brief and all((name, each.version, each.origin) in known for name, each in entries.items()):
+    shown = {(name, each.version, each.origin) for name, each in before.items()}
+    if brief and all((name, each.version, each.origin) in shown for name, each in entries.items()):
         return 0
     console.print(table(entries))
     versions = {entry.version for name, entry in entries.items() if name.startswith("kube")}

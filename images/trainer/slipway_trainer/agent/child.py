@@ -82,7 +82,7 @@ def _end_orphans(scratch: Path) -> None:
 
     Shells and launchers such as `accelerate launch` exit on SIGTERM without passing it on.
     """
-    told, deadline = set[int](), time.monotonic() + _ORPHAN_SECONDS
+    signaled, deadline = set[int](), time.monotonic() + _ORPHAN_SECONDS
     while time.monotonic() < deadline:
         every = [each for each in processes() if each.environment.get(_SCRATCH) == str(scratch)]
         # Not DataLoader workers, which their parents end, nor `make shell`, whose parent is 0.
@@ -90,10 +90,10 @@ def _end_orphans(scratch: Path) -> None:
         orphans = {each.pid for each in every if each.parent not in others}
         if not orphans:
             return
-        for pid in orphans - told:
+        for pid in orphans - signaled:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
-        told |= orphans
+        signaled |= orphans
         time.sleep(0.1)
 
 

@@ -29,7 +29,7 @@ _SECONDS = 1.0
 """Time limit for searching one line; a pattern that takes longer, such as `(a+)+b`, is dropped."""
 _COLORS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 MARK = "\x1b[m"
-"""Invisible; after a rank's prefix such as `[0] `, distinguishes it from the program's own output."""
+"""Invisible; it distinguishes a rank's prefix such as `[0] ` from the program's own output."""
 _PREFIX = re.compile(rf"\[(\d+)\] {re.escape(MARK)}")
 
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Iterator
 from ipaddress import IPv4Network
+from pathlib import Path
 from typing import Any
 
-import yaml
 from pulumi import CustomResource, Input, Resource
 from pulumi_azure_native import containerservice as aks
 from pulumi_azure_native import network
@@ -13,8 +13,7 @@ from clusters.aks.access import Network
 from clusters.aks.pools import AksGpuNodes, SystemPool
 from clusters.aks.settings import CONSTANTS, AksSettings, node_pools
 from clusters.azure.resources import AzureCluster, within
-from clusters.cloud_reports import NAMESPACE
-from core.manifests import Manifest, owned
+from core.manifests import Manifest, rendered
 
 
 def subnet_of(azure: AzureCluster, settings: Network) -> Input[str]:
@@ -144,11 +143,7 @@ def priorities(names: Collection[str]) -> tuple[Manifest, ...]:
     if len(names) < 2:
         return ()
     first, *_ = names
-    # A pool's scale set is aks-<pool>-<8 digits>-vmss; one that matches no pattern can't grow.
-    patterns = {20: [f"^aks-{first}-"], 10: [".*"]}
-    name = "cluster-autoscaler-priority-expander"
-    data = {"priorities": yaml.safe_dump(patterns, sort_keys=False)}
-    return ({**owned("ConfigMap", name, NAMESPACE), "data": data},)
+    return tuple(rendered(Path(__file__).with_name("priorities.yaml"), first=first))
 
 
 def _pool(pool: SystemPool | AksGpuNodes, subnet: Input[str]) -> dict[str, Any]:

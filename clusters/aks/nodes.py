@@ -20,7 +20,7 @@ def subnet_of(azure: AzureCluster, settings: Network) -> Input[str]:
     """Return the ID of the nodes' subnet, which is declared unless the settings name one."""
     if settings.subnet is not None:
         return settings.subnet
-    name = azure.cluster_name
+    name = azure.settings.name
     # No rules: Azure's defaults admit only the load balancer's probes from outside
     # (https://learn.microsoft.com/azure/virtual-network/network-security-groups-overview).
     guard = network.NetworkSecurityGroup(
@@ -67,10 +67,10 @@ def managed_cluster(
     falls_back = settings.gpu and settings.gpu.fallback is not None
     ranges = {"authorized_ip_ranges": list(settings.api.authorized_ranges)}
     cluster = aks.ManagedCluster(
-        azure.cluster_name,
-        resource_name_=azure.resource_name,
+        azure.settings.name,
+        resource_name_=azure.settings.resource_name,
         node_resource_group=settings.node_group,
-        dns_prefix=azure.resource_name,
+        dns_prefix=azure.settings.resource_name,
         kubernetes_version=settings.kubernetes_version,
         # A production cluster, which is protected from deletion, gets the tier with an uptime SLA.
         sku={"name": "Base", "tier": "Standard" if settings.production else settings.tier},
@@ -106,9 +106,9 @@ def managed_cluster(
         **azure.placed(after, ignore_changes=["agentPoolProfiles"]),
     )
     aks.MaintenanceConfiguration(
-        f"{azure.cluster_name}-node-images",
+        f"{azure.settings.name}-node-images",
         config_name="aksManagedNodeOSUpgradeSchedule",
-        resource_name_=within(azure.resource_name, cluster),
+        resource_name_=within(azure.settings.resource_name, cluster),
         maintenance_window=CONSTANTS["maintenance"],
         **azure.grouped(cluster),
     )
@@ -123,9 +123,9 @@ def agent_pools(
         if name == "system":
             continue
         yield aks.AgentPool(
-            f"{azure.cluster_name}-{name}",
+            f"{azure.settings.name}-{name}",
             agent_pool_name=name,
-            resource_name_=within(azure.resource_name, cluster),
+            resource_name_=within(azure.settings.resource_name, cluster),
             mode="User",
             tags=azure.tags,
             **_pool(pool, subnet),

@@ -5,23 +5,15 @@ from ipaddress import IPv4Network
 from itertools import combinations
 from typing import Annotated, Literal
 
-from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from clusters.azure.settings import DISTINCT, Guid, Login, parsed, resource_id
+from clusters.azure.settings import DISTINCT, Guid, Login, parsed, resource_id, text_field
 from core.fields import CONFIG
 from core.problem import Contradiction, contradiction, quote
 
-_ADDRESSES = "an address range in CIDR notation, such as 192.0.2.0/24"
-Addresses = Annotated[
-    str,
-    Field(pattern=r"^[0-9.]+/[0-9]{1,2}$", description=_ADDRESSES),
-    parsed(IPv4Network, _ADDRESSES),
-]
+Addresses = Annotated[str, text_field("addresses"), parsed(IPv4Network)]
 SubnetId = Annotated[str, resource_id("Microsoft.Network/virtualNetworks/subnets", "a subnet's ID")]
-# https://learn.microsoft.com/azure/aks/api-server-authorized-ip-ranges#limitations
-_RANGES = "a list of at most 200 address ranges"
-Ranges = Annotated[tuple[Addresses, ...], Field(max_length=200, description=_RANGES)]
+Ranges = Annotated[tuple[Addresses, ...], text_field("ranges")]
 Guids = Annotated[tuple[Guid, ...], DISTINCT]
 Principal = Literal["Group", "User", "ServicePrincipal"]
 _PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))

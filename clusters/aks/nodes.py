@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Iterator
 from ipaddress import IPv4Network
+from pathlib import Path
 from typing import Any
 
-import yaml
 from pulumi import CustomResource, Input, Resource
 from pulumi_azure_native import containerservice as aks
 from pulumi_azure_native import network
@@ -13,15 +13,14 @@ from clusters.aks.access import Network
 from clusters.aks.pools import AksGpuNodes, SystemPool
 from clusters.aks.settings import CONSTANTS, AksSettings, node_pools
 from clusters.azure.resources import AzureCluster, within
-from clusters.cloud_reports import NAMESPACE
-from core.manifests import Manifest, owned
+from core.manifests import Manifest, rendered
 
 
 def subnet_of(azure: AzureCluster, settings: Network) -> Input[str]:
     """Return the ID of the nodes' subnet, which is declared unless the settings name one."""
     if settings.subnet is not None:
         return settings.subnet
-    name = azure.cluster_name
+    name = azure.settings.name
     # No rules: Azure's defaults admit only the load balancer's probes from outside
     # (https://learn.microsoft.com/azure/virtual-network/network-security-groups-overview).
     guard = network.NetworkSecurityGroup(
@@ -68,10 +67,10 @@ def managed_cluster(
     falls_back = settings.gpu and settings.gpu.fallback is not None
     ranges = {"authorized_ip_ranges": list(settings.api.authorized_ranges)}
     cluster = aks.ManagedCluster(
-        azure.cluster_name,
-        resource_name_=azure.resource_name,
+        azure.settings.name,
+        resource_name_=azure.settings.resource_name,
         node_resource_group=settings.node_group,
-        dns_prefix=azure.resource_name,
+        dns_prefix=azure.settings.resource_name,
         kubernetes_version=settings.kubernetes_version,
         # A production cluster, which is protected from deletion, gets the tier with an uptime SLA.
         sku={"name": "Base", "tier": "Standard" if settings.production else settings.tier},
@@ -107,9 +106,9 @@ def managed_cluster(
         **azure.placed(after, ignore_changes=["agentPoolProfiles"]),
     )
     aks.MaintenanceConfiguration(
-        f"{azure.cluster_name}-node-images",
+        f"{azure.settings.name}-node-images",
         config_name="aksManagedNodeOSUpgradeSchedule",
-        resource_name_=within(azure.resource_name, cluster),
+        resource_name_=within(azure.settings.resource_name, cluster),
         maintenance_window=CONSTANTS["maintenance"],
         **azure.grouped(cluster),
     )
@@ -124,9 +123,9 @@ def agent_pools(
         if name == "system":
             continue
         yield aks.AgentPool(
-            f"{azure.cluster_name}-{name}",
+            f"{azure.settings.name}-{name}",
             agent_pool_name=name,
-            resource_name_=within(azure.resource_name, cluster),
+            resource_name_=within(azure.settings.resource_name, cluster),
             mode="User",
             tags=azure.tags,
             **_pool(pool, subnet),
@@ -144,11 +143,7 @@ def priorities(names: Collection[str]) -> tuple[Manifest, ...]:
     if len(names) < 2:
         return ()
     first, *_ = names
-    # A pool's scale set is aks-<pool>-<8 digits>-vmss; one that matches no pattern can't grow.
-    patterns = {20: [f"^aks-{first}-"], 10: [".*"]}
-    name = "cluster-autoscaler-priority-expander"
-    data = {"priorities": yaml.safe_dump(patterns, sort_keys=False)}
-    return ({**owned("ConfigMap", name, NAMESPACE), "data": data},)
+    return tuple(rendered(Path(__file__).with_name("priorities.yaml"), first=first))
 
 
 def _pool(pool: SystemPool | AksGpuNodes, subnet: Input[str]) -> dict[str, Any]:

@@ -86,10 +86,9 @@ def provision(settings: AksSettings) -> Cluster:
     }
     return connected(
         azure,
-        settings,
         _kubeconfig(azure, cluster, admin=settings.admin_kubeconfig),
         settings.images.target(target),
-        identifier=f"{CONSTANTS['type']}/{azure.resource_name}",
+        identifier=f"{CONSTANTS['type']}/{azure.settings.resource_name}",
         advice=CONSTANTS["advice"],
         after=ready,
         kind="aks",
@@ -119,10 +118,10 @@ def _grant(  # noqa: PLR0913  # principal, role and scope
 ) -> authorization.RoleAssignment:
     """Assign a role for the resource with ID `scope` to a principal, given by its object ID."""
     # An assignment's name is a UUID, derived from its parts so that none is created twice.
-    named = uuid.uuid5(uuid.NAMESPACE_URL, f"{azure.subscription}/{azure.group_name}/{name}")
+    named = uuid.uuid5(uuid.NAMESPACE_URL, f"{azure.subscription}/{azure.settings.group}/{name}")
     definition = f"providers/Microsoft.Authorization/roleDefinitions/{CONSTANTS['roles'][role]}"
     return authorization.RoleAssignment(
-        f"{azure.cluster_name}-{name}",
+        f"{azure.settings.name}-{name}",
         role_assignment_name=str(named),
         role_definition_id=f"{azure.subscription}/{definition}",
         scope=scope,
@@ -138,9 +137,9 @@ def _kubeconfig(
 ) -> pulumi.Output[str]:
     """Return the kubeconfig from AKS, for Entra logins or for the local administrator account."""
     which = {
-        "resource_group_name": azure.group_name,
+        "resource_group_name": azure.settings.group,
         # Derived from the cluster's ID, which is known once the cluster exists.
-        "resource_name": cluster.id.apply(lambda _: azure.resource_name),
+        "resource_name": cluster.id.apply(lambda _: azure.settings.resource_name),
         "opts": pulumi.InvokeOptions(provider=azure.provider),
     }
     if admin:

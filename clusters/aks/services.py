@@ -20,7 +20,7 @@ from clusters.azure.resources import AzureCluster, within
 def registry(azure: AzureCluster, settings: AksSettings) -> containerregistry.Registry:
     """Declare the container registry, which accepts Entra logins but not passwords."""
     return containerregistry.Registry(
-        azure.cluster_name,
+        azure.settings.name,
         registry_name=settings.registry_name,
         sku={"name": settings.registry.sku},
         **CONSTANTS["registry"],
@@ -36,7 +36,7 @@ def storage_account(
     Only the nodes, and the address ranges that can reach the API server, have access.
     """
     account = storage.StorageAccount(
-        azure.cluster_name,
+        azure.settings.name,
         account_name=settings.storage_name,
         **CONSTANTS["storage"],
         sku={"name": settings.storage.redundancy},
@@ -54,7 +54,7 @@ def storage_account(
     name = within(settings.storage_name, account)
     kept = {"enabled": True, "days": settings.storage.retention_days}
     storage.BlobServiceProperties(
-        azure.cluster_name,
+        azure.settings.name,
         blob_services_name="default",
         account_name=name,
         delete_retention_policy=kept,
@@ -63,7 +63,7 @@ def storage_account(
     )
     return account, {
         each: storage.BlobContainer(
-            f"{azure.cluster_name}-{each}",
+            f"{azure.settings.name}-{each}",
             container_name=each,
             account_name=name,
             public_access="None",
@@ -76,8 +76,8 @@ def storage_account(
 def diagnostic_logs(azure: AzureCluster, settings: Logs, **resources: Input[str]) -> None:
     """Declare which logs to keep; `resources` are the IDs of `cluster`, `registry`, `blobs`."""
     workspace = operationalinsights.Workspace(
-        azure.cluster_name,
-        workspace_name=f"slipway-{azure.cluster_name}",
+        azure.settings.name,
+        workspace_name=f"slipway-{azure.settings.name}",
         **CONSTANTS["workspace"],
         retention_in_days=settings.retention_days,
         workspace_capping={"daily_quota_gb": settings.daily_gib},
@@ -85,7 +85,7 @@ def diagnostic_logs(azure: AzureCluster, settings: Logs, **resources: Input[str]
     )
     for name, resource in resources.items():
         monitor.DiagnosticSetting(
-            f"{azure.cluster_name}-{name}",
+            f"{azure.settings.name}-{name}",
             name="slipway",
             resource_uri=resource,
             workspace_id=workspace.id,
@@ -99,8 +99,8 @@ def diagnostic_logs(azure: AzureCluster, settings: Logs, **resources: Input[str]
 def budget(azure: AzureCluster, settings: Budget, groups: Sequence[str]) -> None:
     """Declare a monthly budget for the resource groups, including the one that AKS creates."""
     consumption.Budget(
-        azure.cluster_name,
-        budget_name=f"slipway-{azure.cluster_name}",
+        azure.settings.name,
+        budget_name=f"slipway-{azure.settings.name}",
         scope=azure.subscription,
         **CONSTANTS["budget"],
         amount=settings.amount,

@@ -27,9 +27,7 @@ GPU, GPU_FALLBACK = "gpu", "gpufallback"
 """Names of the GPU pools; AKS accepts at most 12 characters from a-z and 0-9
 (https://learn.microsoft.com/azure/aks/create-node-pools#limitations)."""
 Email = Annotated[str, text_field("email")]
-Amount = Annotated[
-    float, Field(gt=0, allow_inf_nan=False, description="a number above 0"), BeforeValidator(number)
-]
+Amount = Annotated[float, text_field("amount"), BeforeValidator(number)]
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)

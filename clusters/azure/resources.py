@@ -26,13 +26,10 @@ class AzureCluster(pulumi.ComponentResource):
     """
 
     def __init__(self, token: str, settings: AzureSettings, timeout: str | None = None) -> None:
-        self.cluster_name = settings.name
-        self.resource_name = settings.resource_name
-        self.group_name = settings.group
+        self.settings = settings
         self.subscription = f"/subscriptions/{settings.subscription}"
         own = {"slipway-cluster": settings.name, "slipway-stack": stack()}
         self.tags = {"managed-by": "slipway", **own, **settings.tags}
-        self.location = settings.location
         self.timeout = timeout
         self.provider = Provider(
             f"{settings.name}-azure",
@@ -73,17 +70,18 @@ class AzureCluster(pulumi.ComponentResource):
 
     def grouped(self, *after: pulumi.Resource, **options: Any) -> dict[str, Any]:
         """Return arguments for a resource in the group; the parameters are those of `options`."""
-        group = within(self.group_name, *self.group)
+        group = within(self.settings.group, *self.group)
         return {"resource_group_name": group, "opts": self.options(*after, **options)}
 
     def placed(self, *after: pulumi.Resource, **options: Any) -> dict[str, Any]:
         """Return arguments for a resource in the group that also has a location and tags."""
-        return {**self.grouped(*after, **options), "location": self.location, "tags": self.tags}
+        placed = {"location": self.settings.location, "tags": self.tags}
+        return {**self.grouped(*after, **options), **placed}
 
     def lock(self, scope: pulumi.Input[str]) -> None:
         """Declare a lock that stops any tool from deleting the resource with the ID `scope`."""
         authorization.ManagementLockByScope(
-            self.cluster_name,
+            self.settings.name,
             lock_name="slipway-production",
             scope=scope,
             level="CanNotDelete",
@@ -101,7 +99,6 @@ def within(name: str, *parents: pulumi.Resource) -> pulumi.Output[str]:
 
 def connected(  # noqa: PLR0913  # access, prerequisites and properties
     azure: AzureCluster,
-    settings: AzureSettings,
     listed: pulumi.Output[str],
     target: Mapping[str, Any],
     *,
@@ -116,14 +113,15 @@ def connected(  # noqa: PLR0913  # access, prerequisites and properties
     Its kubeconfig may change, but not its `identifier`. `advice` is an input of `AccessHandler`.
     `facts` are further arguments for `Cluster`.
     """
+    settings = azure.settings
     if not settings.admin_kubeconfig:
         listed = listed.apply(lambda plain: logging_in(plain, settings.login, settings.tenant))
     text: pulumi.Output[str] = pulumi.Output.secret(listed)
     helpers, images = helper_images(target)
-    name, opts = azure.cluster_name, pulumi.ResourceOptions(parent=azure, depends_on=after)
+    name, opts = settings.name, pulumi.ResourceOptions(parent=azure, depends_on=after)
     inputs = {"name": name, "kubeconfig": text, "advice": advice}
     access = pulumi.CustomResource(tokens.CLUSTER_ACCESS, name, inputs, opts)
-    group = f"{azure.subscription}/resourceGroups/{azure.group_name}/"
+    group = f"{azure.subscription}/resourceGroups/{settings.group}/"
     provider = provider_of(name, text, group + identifier, [access, *images])
     return Cluster(provider=provider, kubeconfig=text, image_target=target, images=helpers, **facts)
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
+from pydantic_core import PydanticCustomError
 
 from clusters import image_registry
 from clusters.azure.facts import bounds, cards, is_reserved, reserved, unfit
@@ -15,14 +16,15 @@ from core.problem import Contradiction, contradiction, quote
 from core.validation import Consistent
 
 
-def parsed(parse: Callable[[str], object], takes: str) -> AfterValidator:
-    """Return a validator that normalizes a string with `parse`, or fails with message `takes`."""
+def parsed(parse: Callable[[str], object]) -> AfterValidator:
+    """Return a validator that normalizes a string with `parse`; messages describe the field."""
 
     def check(text: str) -> str:
         try:
             return str(parse(text))
         except ValueError:
-            raise ValueError(takes) from None
+            # Unlike a `ValueError`, its text does not replace the field's description.
+            raise PydanticCustomError("unparsed", "can't be parsed") from None
 
     return AfterValidator(check)
 

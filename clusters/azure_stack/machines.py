@@ -9,20 +9,13 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from clusters.azure.facts import LOCAL_GPUS
-from clusters.azure.settings import DISTINCT, GpuNodes, Size, parsed
+from clusters.azure.settings import DISTINCT, GpuNodes, Size, parsed, text_field
 from core.fields import CONFIG
 from core.problem import Contradiction, contradiction, quote
 
-_ADDRESS = "an IPv4 address, such as 10.20.0.10"
-_PREFIX = "an IPv4 network in CIDR notation, such as 10.20.0.0/24"
-
-Address = Annotated[str, Field(description=_ADDRESS), parsed(IPv4Address, _ADDRESS)]
-Prefix = Annotated[
-    str, Field(description=_PREFIX), parsed(partial(IPv4Network, strict=False), _PREFIX)
-]
-# https://learn.microsoft.com/azure/aks/aksarc/scale-requirements
-_NODES = "a whole number from 1 to 64, as AKS on Azure Local does not allow empty node pools"
-PoolNodes = Annotated[int, Field(ge=1, le=64, description=_NODES)]
+Address = Annotated[str, text_field("address"), parsed(IPv4Address)]
+Prefix = Annotated[str, text_field("prefix"), parsed(partial(IPv4Network, strict=False))]
+PoolNodes = Annotated[int, text_field("poolNodes")]
 _POOL = ("logicalNetwork.poolStart", "logicalNetwork.poolEnd")
 
 

@@ -35,7 +35,6 @@ def provision(settings: AzureStackSettings) -> Cluster:
 
     return connected(
         azure,
-        settings,
         _kubeconfig(azure, settings, created[0]),
         settings.images.target(settings.registry.target()),
         identifier=settings.name,
@@ -66,8 +65,8 @@ def _network(
         "vlan": settings.vlan,
     }
     network: pulumi.CustomResource = azurestackhci.LogicalNetwork(
-        azure.cluster_name,
-        logical_network_name=f"{azure.cluster_name}-nodes",
+        azure.settings.name,
+        logical_network_name=f"{azure.settings.name}-nodes",
         extended_location={"type": "CustomLocation", "name": location},
         vm_switch_name=settings.vm_switch,
         dhcp_options={"dns_servers": list(settings.dns_servers)},
@@ -87,8 +86,8 @@ def _connected_cluster(azure: AzureCluster, entra: Entra | None) -> kubernetes.C
             **({} if entra.tenant is None else {"tenant_id": entra.tenant}),
         }
     return kubernetes.ConnectedCluster(
-        azure.cluster_name,
-        cluster_name=azure.resource_name,
+        azure.settings.name,
+        cluster_name=azure.settings.resource_name,
         **_CONSTANTS["connected"],
         aad_profile=profile,
         **azure.placed(fixed=_FIXED["connected"]),
@@ -131,7 +130,7 @@ def _instance(
     }
     kind = "provisionedClusterInstances"
     instance = resources.Resource(
-        azure.cluster_name,
+        azure.settings.name,
         **common,
         parent_resource_path=own,
         resource_type=kind,
@@ -145,7 +144,7 @@ def _instance(
     # An autoscaler changes the number of nodes.
     ignored = ["properties.count"] if gpu.grows else []
     pool = resources.Resource(
-        f"{azure.cluster_name}-gpu",
+        f"{azure.settings.name}-gpu",
         **common,
         parent_resource_path=pulumi.Output.concat(own, within(f"/{kind}/default", instance)),
         resource_type="agentPools",

@@ -12,19 +12,11 @@ from pydantic.dataclasses import dataclass
 from clusters.cluster import Cluster
 from core import manifests
 from core.declare import provider_of
-from core.fields import CONFIG, Directory
+from core.fields import CONFIG, Directory, texts
 from images.resource import helper_images
 
-_BYTE = r"(25[0-5]|2[0-4]\d|1\d\d|\d?\d)"
-
-ClusterName = Annotated[
-    str,
-    Field(
-        # kind appends `-control-plane` to it, and a host name may have at most 64 characters.
-        pattern="^[a-z0-9]([a-z0-9-]{0,48}[a-z0-9])?$",
-        description="at most 50 characters from a-z, 0-9 and -, not starting or ending with -",
-    ),
-]
+_text = texts(__file__)
+ClusterName = Annotated[str, _text("name")]
 Port = Annotated[int, Field(ge=1, le=65535)]
 
 
@@ -42,13 +34,7 @@ class PortMapping:
     host: Port
     node: Port
     protocol: Literal["TCP", "UDP"] = "TCP"
-    address: Annotated[
-        str,
-        Field(
-            pattern=rf"^{_BYTE}(\.{_BYTE}){{3}}$",
-            description="an IPv4 address of this machine, such as 127.0.0.1",
-        ),
-    ] = "127.0.0.1"
+    address: Annotated[str, _text("address")] = "127.0.0.1"
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)

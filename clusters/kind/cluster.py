@@ -13,17 +13,11 @@ from clusters.cli_clusters.cluster import ClusterName, Mount, PortMapping
 from clusters.cluster import Cluster
 from clusters.nodes import Capacity, of_machine
 from core import tokens
-from core.fields import CONFIG, Cpu, Image, Memory
+from core.fields import CONFIG, Cpu, Image, Memory, texts
 from core.manifests import read
 
 _REQUESTS = read(Path(__file__).with_name("requests.yaml"))
-ControlPlanes = Annotated[
-    Literal[1, 3, 5, 7, 9],
-    Field(
-        description="1, 3, 5, 7 or 9: an even number of nodes tolerates no more failures than one "
-        "node fewer (https://etcd.io/docs/v3.6/faq/)"
-    ),
-]
+ControlPlanes = Annotated[Literal[1, 3, 5, 7, 9], texts(__file__)("controlPlanes")]
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)

@@ -15,16 +15,14 @@ from clusters.cluster import Cluster
 from clusters.minikube.tool import CONTAINER_DRIVERS
 from clusters.nodes import Capacity
 from core import tokens
-from core.fields import CONFIG, Memory, size
+from core.fields import CONFIG, Memory, size, texts
 from core.problem import Contradiction, contradiction
 from core.validation import Consistent
 
+_text = texts(__file__)
 Driver = Annotated[
     Literal["docker", "podman", "kvm2", "qemu2", "virtualbox", "vfkit", "hyperkit", "hyperv"],
-    Field(
-        description="one of docker, podman, kvm2, qemu2, virtualbox, vfkit, hyperkit, hyperv"
-        " (https://minikube.sigs.k8s.io/docs/drivers/)"
-    ),
+    _text("driver"),
 ]
 
 
@@ -53,9 +51,7 @@ class MinikubeSettings(Consistent):
     memory: Memory = "6Gi"
     disk_size: Memory = "50Gi"
     nodes: Annotated[int, Field(ge=1, le=50)] = 1
-    kubernetes_version: Annotated[
-        str | None, Field(pattern=r"^v1\.\d+\.\d+$", description="a full version, such as v1.34.3")
-    ] = None
+    kubernetes_version: Annotated[str | None, _text("version")] = None
     ports: tuple[PortMapping, ...] = ()
     mount: Mount | None = None
     force: bool = False

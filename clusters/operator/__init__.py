@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from core.manifests import read
+from core.toolchain import numbers
 
 NAME = "training-operator"
 NAMESPACE = "kubeflow"
@@ -28,15 +29,10 @@ def version_of(image: str) -> str | None:
 
 def is_accepted(version: str) -> bool:
     """Return whether an operator version can run Slipway's PyTorchJobs."""
-    return (1, 7) <= _minor(version) <= (1, 9)
+    return (1, 7) <= numbers(version)[:2] <= (1, 9)
 
 
 def has_webhook(version: str) -> bool:
     """Return whether an operator version has a webhook for PyTorchJobs."""
     # https://github.com/kubeflow/training-operator/blob/v1.9.4/CHANGELOG.md
-    return _minor(version) >= (1, 8)
-
-
-def _minor(version: str) -> tuple[int, int]:
-    major, minor = version.split(".")[:2]
-    return int(major), int(minor)
+    return numbers(version) >= (1, 8)

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,9 +15,6 @@ from core.manifests import read
 
 CONFIG = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel, validate_by_name=True)
 """The pydantic configuration for settings dataclasses; keys in the stack's file are camelCase."""
-_LABEL_KEY = re.compile(
-    r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-)
 _OWN_LABELS = ("slipway.dev/", "training.kubeflow.org/", "app.kubernetes.io/managed-by")
 _UNITS: dict[str, int] = {
     **{unit: 2 ** (10 * power) for power, unit in enumerate(("Ki", "Mi", "Gi", "Ti"), 1)},
@@ -32,6 +30,21 @@ def texts(module: str) -> Callable[[str], Any]:
     """
     entries = read(Path(module).with_suffix(".yaml"))
     return lambda name: Field(**entries[name])
+
+
+def keys(module: str) -> Callable[[str], AfterValidator]:
+    """Return a function like `texts`' for a map's keys: a `Field` would describe the map's values.
+
+    An entry contains a `pattern` and a `description`.
+    """
+    entries = read(Path(module).with_suffix(".yaml"))
+
+    def check(entry: str, key: str) -> str:
+        if not re.fullmatch(entries[entry]["pattern"], key):
+            raise ValueError(entries[entry]["description"])
+        return key
+
+    return lambda name: AfterValidator(partial(check, name))
 
 
 def word(value: object) -> object:
@@ -57,23 +70,18 @@ def exact(value: object) -> object:
     return json.dumps(value) if isinstance(value, int) else value
 
 
-def _key(name: str) -> str:
-    if not _LABEL_KEY.fullmatch(name):
-        raise ValueError("a name such as team or example.org/team")
-    return name
-
-
 def _label(name: str) -> str:
-    if _key(name).startswith(_OWN_LABELS):
+    if name.startswith(_OWN_LABELS):
         raise ValueError("a name that neither the training operator nor Slipway sets itself")
     return name
 
 
 _text = texts(__file__)
+_key = keys(__file__)("labelKey")
 Cpu = Annotated[str, BeforeValidator(word), _text("cpu")]
 Memory = Annotated[str, _text("memory")]
-LabelKey = Annotated[str, AfterValidator(_label)]
-NodeKey = Annotated[str, AfterValidator(_key)]
+LabelKey = Annotated[str, _key, AfterValidator(_label)]
+NodeKey = Annotated[str, _key]
 """The key of a node label or taint. Unlike a `LabelKey`, it may be one that Slipway sets."""
 LabelValue = Annotated[str, BeforeValidator(exact), _text("labelValue")]
 Directory = Annotated[str, _text("directory")]

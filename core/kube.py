@@ -23,11 +23,8 @@ from kubernetes.config.dateutil import parse_rfc3339
 from kubernetes.config.exec_provider import ExecProvider
 from kubernetes.config.kube_config import ConfigNode
 
-_INLINE = {
-    "certificate-authority-data": "certificate-authority",
-    "client-certificate-data": "client-certificate",
-    "client-key-data": "client-key",
-}
+_FILES = ("certificate-authority", "client-certificate", "client-key")
+"""The fields of a kubeconfig that name files; `<field>-data` contains the content instead."""
 _LOGIN_SECONDS = 30
 
 Limit = float | tuple[float, float]
@@ -86,12 +83,11 @@ def kubeconfig(
 
 def self_contained(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return a kubeconfig's cluster or user entry with its files inlined, or raise `OSError`."""
-    files = {f"{name}-data": name for name in _INLINE.values() if name in entry}
-    plain = {key: value for key, value in entry.items() if key not in files.values()}
-    return plain | {
-        name: base64.b64encode(Path(entry[file]).read_bytes()).decode()
-        for name, file in files.items()
-    }
+    contained = dict(entry)
+    for name in (each for each in _FILES if each in entry):
+        content = Path(contained.pop(name)).read_bytes()
+        contained[f"{name}-data"] = base64.b64encode(content).decode()
+    return contained
 
 
 def connect(kubeconfig: str) -> client.ApiClient:
@@ -111,11 +107,10 @@ def connect(kubeconfig: str) -> client.ApiClient:
     # TLS reads keys only from files. The client would leave them in the temporary directory if this
     # process were killed; an in-memory file disappears with the process.
     for entry in (*clusters, *users) if sys.platform == "linux" else ():
-        for key in _INLINE.keys() & entry.keys():
+        for name in (each for each in _FILES if f"{each}-data" in entry):
             held.append(os.memfd_create("slipway"))
-            file = Path(f"/proc/self/fd/{held[-1]}")
-            file.write_bytes(base64.b64decode(entry.pop(key)))
-            entry[_INLINE[key]] = str(file)
+            entry[name] = f"/proc/self/fd/{held[-1]}"
+            Path(entry[name]).write_bytes(base64.b64decode(entry.pop(f"{name}-data")))
     loaded = client.Configuration()
     config.load_kube_config_from_dict(  # type: ignore[no-untyped-call]
         document, client_configuration=loaded

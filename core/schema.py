@@ -2,27 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from core.manifests import read
 from core.problem import quote
 
-_NOUNS = {
-    "integer": "a whole number",
-    "number": "a number",
-    "string": "text",
-    "boolean": "true or false",
-    "array": "a list",
-    "object": "a map",
-}
-_LIMITS = {
-    "minimum": "of at least",
-    "exclusiveMinimum": "above",
-    "maximum": "of at most",
-    "exclusiveMaximum": "below",
-    "minLength": "with a length of at least",
-    "maxLength": "with a length of at most",
-    "pattern": "matching",
-}
+_WORDS = read(Path(__file__).with_suffix(".yaml"))
 
 
 @dataclass(frozen=True)
@@ -89,7 +75,7 @@ def describe(node: Mapping[str, Any]) -> str:
         required = node.get("required", node["properties"])
         keys = [f"{key}{'' if key in required else ' (optional)'}" for key in node["properties"]]
         return f"a map with the keys {', '.join(keys)}"
-    return _NOUNS.get(str(node.get("type")), "") + _limits(node)
+    return str(_WORDS["nouns"].get(str(node.get("type")), "")) + _limits(node)
 
 
 def _limits(node: Mapping[str, Any]) -> str:
@@ -97,5 +83,5 @@ def _limits(node: Mapping[str, Any]) -> str:
         return f" from {node['minimum']} to {node['maximum']}"
     if least := node.get("minItems"):
         return f" of at least {least} item{'' if least == 1 else 's'}"
-    limits = [f"{word} {node[name]}" for name, word in _LIMITS.items() if name in node]
+    limits = [f"{word} {node[name]}" for name, word in _WORDS["limits"].items() if name in node]
     return f" {' and '.join(limits)}" if limits else ""

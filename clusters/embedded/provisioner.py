@@ -22,7 +22,7 @@ from kubernetes.watch import Watch
 from clusters.embedded.layout import API_LIMIT, PROVISIONER
 from core import kube
 from core.kube import Request
-from core.manifests import Manifest
+from core.manifests import Manifest, rendered
 
 WATCH = 300
 """Seconds per watch. Each watch starts with all objects, so a missed change is handled then."""
@@ -98,24 +98,14 @@ class Provisioner:
 
 def volume(claim: Manifest, reclaim: str, path: Path, node: str) -> Manifest:
     """Return the PersistentVolume for a claim."""
-    meta, spec = claim["metadata"], claim["spec"]
-    here = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
-    identity = {name: meta[name] for name in ("namespace", "name", "uid")}
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": path.name, "annotations": {PROVISIONED_BY: PROVISIONER}},
-        "spec": {
-            "capacity": {"storage": spec["resources"]["requests"]["storage"]},
-            "accessModes": spec["accessModes"],
-            "persistentVolumeReclaimPolicy": reclaim,
-            "storageClassName": spec["storageClassName"],
-            "volumeMode": "Filesystem",
-            "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **identity},
-            "local": {"path": str(path)},
-            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}},
-        },
-    }
+    spec, storage = claim["spec"], claim["spec"]["resources"]["requests"]["storage"]
+    names = {name: claim["metadata"][name] for name in ("namespace", "name", "uid")}
+    names |= {"volume": path.name, "node": node, "kind": spec["storageClassName"]}
+    names |= {"provisioned_by": PROVISIONED_BY, "provisioner": PROVISIONER}
+    file = Path(__file__).with_name("volume.yaml")
+    (made,) = rendered(file, **names, storage=storage, reclaim=reclaim)
+    made["spec"] |= {"accessModes": spec["accessModes"], "local": {"path": str(path)}}
+    return made
 
 
 def is_waiting(claim: Manifest) -> bool:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue
 
-from core.fields import exact, integer, number, texts, word
+from core.fields import exact, integer, keys, number, texts, word
 from core.problem import meant
 from images.build.releases import RELEASES
 from jobs.model.names import DATA_CACHE, OWN_VOLUMES
@@ -73,8 +73,6 @@ def _interval(text: str) -> str:
 
 
 def _variable(name: str) -> str:
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise ValueError("letters, digits and _, not starting with a digit")
     if name in TAKEN or name.startswith(("PET_", "SLIPWAY_")):
         raise ValueError("a name that neither the training operator nor Slipway sets")
     return name
@@ -94,13 +92,6 @@ def _url(url: str) -> str:
     return url
 
 
-def _input(name: str) -> str:
-    # Upper case is not allowed, since the variable's name contains it in capitals.
-    if not re.fullmatch(r"[a-z][a-z0-9_]{0,29}", name):
-        raise ValueError("at most 30 characters from a-z, 0-9 and _, starting with a letter")
-    return name
-
-
 def torches(name: object) -> str:
     """Describe the valid torch versions, and suggest the one that was probably meant."""
     listed = ", ".join(map(json.dumps, RELEASES))
@@ -112,12 +103,6 @@ def _torch(value: object) -> object:
     name = str(value) if isinstance(value, float) else value
     if not isinstance(name, str) or name not in RELEASES:
         raise ValueError(torches(name))
-    return name
-
-
-def _metric(name: str) -> str:
-    if not re.fullmatch(r"[A-Za-z_][\w./-]{0,62}", name):
-        raise ValueError("a name such as val_loss, with at most 63 letters, digits and _./-")
     return name
 
 
@@ -138,8 +123,6 @@ def _listed(value: object) -> object:
 
 
 def _volume(name: str) -> str:
-    if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,28}[a-z0-9])?", name):
-        raise ValueError("at most 30 characters from a-z, 0-9 and -, not starting or ending with -")
     if name in {*OWN_VOLUMES, DATA_CACHE}:
         raise ValueError(f"a name that Slipway does not use itself ({', '.join(OWN_VOLUMES)})")
     return name
@@ -150,21 +133,21 @@ def _time(amount: str, **limits: Any) -> Any:
     return Field(description=f"{amount}, or {_DURATIONS}", json_schema_extra=_ALSO_TEXT, **limits)
 
 
-_text = texts(__file__)
+_text, _key = texts(__file__), keys(__file__)
 Name = Annotated[str, _text("name")]
 _ALSO_TEXT: dict[str, JsonValue] = {"alsoWritten": ["string"]}
 """The schema entry for a field that can also be written as a string."""
 FormerNames = Annotated[
     tuple[Name, ...], BeforeValidator(_listed), Field(json_schema_extra=_ALSO_TEXT)
 ]
-Variable = Annotated[str, AfterValidator(_variable)]
+Variable = Annotated[str, _key("variable"), AfterValidator(_variable)]
 Value = Annotated[str, BeforeValidator(exact), _text("value")]
 Word = Annotated[str, BeforeValidator(word), _text("word")]
 Torch = Annotated[str, BeforeValidator(_torch), Field(json_schema_extra={"enum": [*RELEASES]})]
 ArtifactPath = Annotated[str, Field(description=_ARTIFACT), AfterValidator(_artifact)]
 PathPattern = Annotated[str, _text("pathPattern")]
-InputName = Annotated[str, AfterValidator(_input)]
-VolumeName = Annotated[str, AfterValidator(_volume)]
+InputName = Annotated[str, _key("inputName")]
+VolumeName = Annotated[str, _key("volumeName"), AfterValidator(_volume)]
 ObjectName = Annotated[str, _text("objectName")]
 ConfigKey = Annotated[str, _text("configKey")]
 FilePath = Annotated[str, _text("filePath")]
@@ -180,7 +163,7 @@ Momentum = Annotated[float, Field(ge=0, lt=1), BeforeValidator(number)]
 Percent = Annotated[int, Field(ge=1, le=100), BeforeValidator(integer)]
 Checkpoints = Annotated[int, Field(ge=1, le=100), BeforeValidator(integer)]
 Figure = Annotated[float, Field(allow_inf_nan=False), BeforeValidator(number)]
-MetricName = Annotated[str, AfterValidator(_metric)]
+MetricName = Annotated[str, _key("metricName")]
 Pattern = Annotated[str, Field(description=_PATTERN), AfterValidator(_pattern)]
 Seconds = Annotated[
     float,

@@ -2,7 +2,7 @@
 
 import re
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,8 +10,6 @@ from typing import Any
 
 from core.manifests import read
 from jobs.api.lines import moment
-from jobs.records.events import figure
-from jobs.result import RunResult
 from slipway.events import json_map
 from slipway.uncaught import FRAME, in_text, relevant
 
@@ -101,22 +99,6 @@ class Exit:
             return "could not be started"
         by = f" ({self.signal})" if self.signal is not None else ""
         return f"exited with code {self.code}{by}"
-
-
-def remarks(ends: Mapping[str, Exit | None], found: RunResult) -> Iterator[str]:
-    """Yield warnings about a successful run, based on its replicas' exits."""
-    reports = {name: {} if end is None else end.report for name, end in ends.items()}
-    for name, report in reports.items():
-        if isinstance(text := report.get("warning"), str):
-            yield f"{name}: {text}"
-    used = [figure(report.get("cpu_seconds")) for report in reports.values()]
-    seconds = sum(each or 0 for each in used)
-    is_silent = None not in used and not (found.metrics or found.files)
-    if is_silent and seconds < 10:  # of CPU time, over all ranks
-        yield (
-            f"the run succeeded, but used only {seconds:.1f} s of CPU time and left no metrics or "
-            "files. If it should train, check if its file only defines functions or exits early"
-        )
 
 
 def short_id(status: Mapping[str, Any]) -> str:

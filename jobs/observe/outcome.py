@@ -1,7 +1,7 @@
 """Build a run's result, with the reason for a failure, and advice."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import product
 from typing import Any
@@ -150,6 +150,25 @@ def _left(run: RunState) -> dict[str, dict[str, Any]] | None:
     broken = [] if run.cause is None else [run.cause.exit]
     listed = [artifacts(each.report) or {} for each in (*of_rank_0, *broken)]
     return {name: each[name] for each in listed for name in each} or None
+
+
+def remarks(run: RunState, found: RunResult) -> Iterator[str]:
+    """Yield warnings about a run that succeeded, based on its replicas' exits."""
+    if not found.succeeded:
+        return
+    ends = {str(each): each.ended for each in run.replicas.values()}
+    reports = {name: {} if end is None else end.report for name, end in ends.items()}
+    for name, report in reports.items():
+        if isinstance(text := report.get("warning"), str):
+            yield f"{name}: {text}"
+    used = [figure(report.get("cpu_seconds")) for report in reports.values()]
+    seconds = sum(each or 0 for each in used)
+    is_silent = None not in used and not (found.metrics or found.files)
+    if is_silent and seconds < 10:  # of CPU time, over all ranks
+        yield (
+            f"the run succeeded, but used only {seconds:.1f} s of CPU time and left no metrics or "
+            "files. If it should train, check if its file only defines functions or exits early"
+        )
 
 
 def details(

@@ -11,13 +11,12 @@ from core.context import Context
 from jobs.api.client import JobApi
 from jobs.model.job import TrainingJob
 from jobs.model.pytorchjob import conditions, has_ended, resumed
-from jobs.observe.exits import remarks
 from jobs.observe.failures import Origin
 from jobs.observe.feed import Feed
 from jobs.observe.gpus import GpuMeter
 from jobs.observe.log_ends import LogEnds
 from jobs.observe.obstacles import Obstacles
-from jobs.observe.outcome import details, result
+from jobs.observe.outcome import details, remarks, result
 from jobs.observe.progress import Progress
 from jobs.observe.run_state import RunState
 from jobs.observe.verdict import end_of, is_stuck, outlasting
@@ -200,8 +199,7 @@ class Wait:
             self._warn_once(text)
         self._stop_survivors(end)
         outcome = result(end, self._run, now, failure, self._full_message)
-        ends = {str(each): each.ended for each in self._run.replicas.values()}
-        for text in remarks(ends, outcome) if outcome.succeeded else ():
+        for text in remarks(self._run, outcome):
             self._warn_once(text)
         if outcome.left_out:
             listed = ", ".join(f"{place} is {text}" for place, text in outcome.left_out.items())

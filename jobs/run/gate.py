@@ -114,7 +114,7 @@ class Miss(NamedTuple):
     """A limit that a result does not meet, with the difference, or one that can't be checked."""
 
     text: str
-    is_judged: bool = True
+    is_judged: bool = False
 
 
 def advice(misses: Iterable[Miss]) -> str:
@@ -133,7 +133,7 @@ def missed(
     is_judged = any(inputs.get(name) is not None for name in LIMITS)
     text = apart(inputs, result)
     if is_judged and text is not None and not (result.apart or {}).get("met"):
-        yield Miss(text, is_judged=False)
+        yield Miss(text)
     least = inputs.get("minAccuracy")
     if isinstance(least, Mapping):
         # The limit is the one for the data set that the run actually used.
@@ -142,8 +142,7 @@ def missed(
         if least is None:
             yield Miss(
                 f"its `minAccuracy` is for {', '.join(names)}, but its result is for {dataset}: "
-                "add a limit for that data set, or set a single number",
-                is_judged=False,
+                "add a limit for that data set, or set a single number"
             )
     yield from _judged(
         ("an accuracy of", result.figure("accuracy"), ""),
@@ -153,9 +152,7 @@ def missed(
     yield from _judged(
         ("a duration of", result.duration_seconds, " s"),
         ("maxDuration", inputs.get("maxDuration")),
-        lambda limit: Miss(
-            f"the result has no duration, so {limit} can't be checked", is_judged=False
-        ),
+        lambda limit: Miss(f"the result has no duration, so {limit} can't be checked"),
     )
     yield from _judged(
         ("a time-to-goal of", result.figure("time_to_accuracy_seconds"), " s"),
@@ -163,8 +160,7 @@ def missed(
         lambda limit: Miss(
             f"no time to accuracy was reported, so {limit} can't be checked (its goal: "
             f"{result.goal or 'none'}): set a `goal` that the job reaches, or have its program "
-            "report time_to_accuracy_seconds (docs/results.md)",
-            is_judged=False,
+            "report time_to_accuracy_seconds (docs/results.md)"
         ),
     )
     for name, bounds in (inputs.get("require") or {}).items():
@@ -186,14 +182,12 @@ def _recovery(drill: Mapping[str, Any], seen: Mapping[str, Any]) -> Iterator[Mis
         yield Miss(
             f"its `drill`, which did not take place: rank {rank} reported no step "
             f"{drill['step']} or later ({reported}). Choose an earlier step, or have that rank "
-            "report its steps, for example with `slipway.log(step=…)` (docs/results.md)",
-            is_judged=False,
+            "report its steps, for example with `slipway.log(step=…)` (docs/results.md)"
         )
     elif (seconds := seen.get("seconds")) is None:
         yield Miss(
             f"its `drill`: no rank reported a step after step {step}, at which rank {rank} was "
-            "killed. Choose an earlier step",
-            is_judged=False,
+            "killed. Choose an earlier step"
         )
     else:
         figure = ("a recovery from its `drill` of", seconds, " s")
@@ -208,8 +202,7 @@ def _unreported(name: str, limit: str, result: RunResult, like: Callable[[str], 
         what = f"its log contains {hint} to the job, which does not run it again"
     return Miss(
         f"no {name} was reported, so {limit} can't be checked (reported: "
-        f"{', '.join(reported) or 'none'}).{meant(name, reported)} {what[0].upper()}{what[1:]}",
-        is_judged=False,
+        f"{', '.join(reported) or 'none'}).{meant(name, reported)} {what[0].upper()}{what[1:]}"
     )
 
 
@@ -232,10 +225,12 @@ def _judged(
         yield lacking(shown_limit)
     elif not isfinite(value):
         # No comparison with NaN is true.
-        yield Miss(f"{what} {value}{unit}, which is not finite and so can't meet its {shown_limit}")
+        text = f"{what} {value}{unit}, which is not finite and so can't meet its {shown_limit}"
+        yield Miss(text, is_judged=True)
     elif value < bound if name.startswith("min") else value > bound:
         # With enough digits to differ from its limit.
         shown = f"{value:.6g}" if f"{value:.6g}" != f"{bound:.6g}" else f"{value!r}"
         less = "less" if name.startswith("min") else "more"
         by = f"{abs(value - bound):.4g}{unit} {less}"
-        yield Miss(f"{what} {shown}{unit}, which is {by} than its {shown_limit}")
+        text = f"{what} {shown}{unit}, which is {by} than its {shown_limit}"
+        yield Miss(text, is_judged=True)

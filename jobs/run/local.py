@@ -22,9 +22,8 @@ from jobs.model.names import RUN_LABEL
 from jobs.model.places import VOLUME_URL
 from jobs.model.submission import Submission
 from jobs.model.volumes import Script
-from jobs.observe.exits import remarks
 from jobs.observe.log_ends import LogEnds
-from jobs.observe.outcome import details, result
+from jobs.observe.outcome import details, remarks, result
 from jobs.observe.run_state import RunState
 from jobs.observe.verdict import end_of, is_stuck
 from jobs.records.archive import Run
@@ -163,8 +162,7 @@ class LocalRun:
             if not is_stuck(state, end):  # stack traces of stopped ranks are irrelevant
                 failure = replace(failure, stacks=None)
         outcome = result(end, state, now(), failure, logs.summary)
-        ends = {str(each): each.ended for each in state.replicas.values()}
-        for text in remarks(ends, outcome) if outcome.succeeded else ():
+        for text in remarks(state, outcome):
             self.warn(text)
         return outcome
 

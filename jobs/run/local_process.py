@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from core import manifests
 from core.files import write
 from core.manifests import KEPT_DIRECTORY
 from core.paths import CHECKOUT
@@ -29,15 +30,7 @@ from slipway_trainer.agent.artifacts import sort
 
 LOOPBACK = "127.0.0.1"
 _TRAINER = CHECKOUT / "images/trainer"
-_IMAGES = {
-    "ACCELERATE_USE_CPU": "true",
-    "MALLOC_MMAP_THRESHOLD_": "33554432",
-    "MALLOC_TRIM_THRESHOLD_": "1073741824",
-    "PYTHONFAULTHANDLER": "1",
-    "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
-    "USE_LIBUV": "0",
-}
-"""The variables from images/trainer/Dockerfile that are valid for any version of torch."""
+_IMAGES: Mapping[str, str] = manifests.read(Path(__file__).with_suffix(".yaml"))
 _OF_A_RANK = re.compile("RANK|LOCAL_.*|WORLD_SIZE|MASTER_.*|(PET|SLIPWAY|TORCHELASTIC)_.*")
 _LEFT_OUT = ("KEPT", "OUTPUTS", "OUTPUTS_EVERY", "HOLD", "DEBUG", "DRILL")
 _OF_A_CLUSTER = {f"SLIPWAY_{each}" for each in _LEFT_OUT}

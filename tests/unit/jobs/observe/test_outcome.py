@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from jobs.observe.exits import Exit, remarks
-from jobs.observe.outcome import result
+from jobs.observe.outcome import remarks, result
 from jobs.result import End, RunResult
 from tests.unit.jobs_objects import clock, done, ended, job, pod, runs, seen, summary
 
@@ -166,12 +165,14 @@ def test_ranks_that_trained_apart_are_in_the_result_of_a_job_of_a_fixed_size() -
         ([{"cpu_seconds": 0.2}, {"cpu_seconds": 30}], []),
         ([{"cpu_seconds": 0.2}, {}], []),
         ([{"cpu_seconds": "x"}, {"cpu_seconds": 0.2}], []),
-        ([{}, {"warning": "a process ended"}], ["rank 1: a process ended"]),
+        ([{}, {"warning": "a process ended"}], ["rank 1 (mine-worker-0): a process ended"]),
     ],
 )
 def test_a_successful_run_may_have_remarks(reports: list[dict[str, Any]], words: list[str]) -> None:
-    ends = {f"rank {rank}": Exit(ended(0, each)["terminated"]) for rank, each in enumerate(reports)}
-    found = [*remarks(ends, RunResult(state="Succeeded"))]
+    pods = (pod(rank, state=ended(0, each)) for rank, each in enumerate(reports))
+    run = seen(job("Succeeded"), *pods)
+    found = [*remarks(run, RunResult(state="Succeeded"))]
     assert [each[: len(word)] for each, word in zip(found, words, strict=True)] == words
     kept = RunResult(state="Succeeded", metrics={"val_loss": 0.1})
-    assert not any("CPU time" in each for each in remarks(ends, kept))
+    assert not any("CPU time" in each for each in remarks(run, kept))
+    assert not [*remarks(run, RunResult(state="Failed"))]

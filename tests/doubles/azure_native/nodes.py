@@ -67,7 +67,9 @@ def evict(store: Store, resource_id: str) -> list[str]:
 
 def empty(store: Store) -> None:
     """Delete what Pulumi created in the cluster behind, which Azure would delete as a whole."""
-    api = connect(store.kubeconfig.read_text())
+    if not (kubeconfig := store.kubeconfig.read_text()):
+        return  # there is none
+    api = connect(kubeconfig)
     places = [*(f"/apis/{each}" for each in _CONTENTS), "/api/v1/namespaces"]
     places.append("/api/v1/namespaces/kube-system/configmaps")
 

@@ -30,6 +30,7 @@ from core import files, toolchain
 from core.context import Context
 from core.problem import raised
 from core.process import CommandFailed, run
+from images.build.program import add
 from images.build.spec import others
 from images.targets.target import Target, listed
 
@@ -207,6 +208,4 @@ def _write_rest(target: Path, name: str, manifest: bytes, config: bytes) -> None
     }
     with tarfile.open(target, "w") as tar:
         for path, content in contents.items():
-            entry = tarfile.TarInfo(path)
-            entry.size = len(content)
-            tar.addfile(entry, io.BytesIO(content))
+            add(tar, path, io.BytesIO(content))

@@ -4,7 +4,7 @@ import hashlib
 import platform
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -123,13 +123,13 @@ class Tool:
 
     name: str  # as in `core.toolchain`, and the program's name unless it is a directory
     accepts: Range | None = None  # accepted versions; None if it can't print its own
-    version_command: tuple[str, ...] = ("--version",)
+    version_command: Sequence[str] = ("--version",)
     package: str | None = None  # its Debian package
-    unpacked: tuple[str, ...] = ()
+    unpacked: Sequence[str] = ()
     """Debian packages to unpack for this tool; the first contains the program, in /usr/bin."""
     module: GoModule | None = None
     directories: tuple[Path, ...] = ()  # for a directory of programs: its usual locations
-    holds: tuple[str, ...] = ()  # for a directory of programs: those that it must contain
+    holds: Sequence[str] = ()  # for a directory of programs: those that it must contain
     beside: str | None = None  # if on PATH, it must be next to this tool
     released_with: GoModule | None = None  # module whose release contains it, if not `module`
     only_for_up: bool = False
@@ -144,11 +144,9 @@ class Tool:
 
 
 def _tool(fields: Mapping[str, Any]) -> Tool:
-    """Return a tool from its YAML fields, in which modules are names and tuples are lists."""
-    values: dict[str, Any] = {
-        key: tuple(each) if isinstance(each, list) else each for key, each in fields.items()
-    }
-    values |= {key: MODULES[values[key]] for key in ("module", "released_with") if key in values}
+    """Return a tool from its YAML fields, in which modules are names."""
+    modules = {key: MODULES[fields[key]] for key in ("module", "released_with") if key in fields}
+    values = {**fields, **modules}
     if "accepts" in values:
         values["accepts"] = Range(**values["accepts"])
     values["directories"] = tuple(map(Path, values.get("directories", ())))

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, TextIO
 
-from rich.color import ColorSystem
+import click
 from rich.console import Console
-from rich.style import Style
 
 from core.wording import as_typed
 from jobs.api.lines import Cursor, Line
@@ -118,10 +117,10 @@ class Printer:
         """The prefix for each replica's lines, colored in a terminal."""
         width = max((len(name) for name in self.names.values()), default=0)
         colors = Console(file=self.out).color_system is not None and "NO_COLOR" not in os.environ
-        system, labels = ColorSystem.STANDARD if colors else None, {}
+        labels = {}
         for replica, name in self.names.items():
-            style = Style(color=_COLORS[replica % len(_COLORS)])
-            label = style.render(f"[{name}]", color_system=system)
+            color = _COLORS[replica % len(_COLORS)] if colors else None
+            label = click.style(f"[{name}]", color, reset=colors)
             labels[replica] = label + " " * (width - len(name) + 1)
         return labels
 

@@ -68,10 +68,8 @@ class Node(Target):
 
     def link(self, kept: Path) -> bool:
         """Import the unpacked image from `kept`, if it exists; return whether that worked."""
-        with suppress(CommandFailed, OSError, ValueError, LookupError, tarfile.TarError):
-            self._link(kept)
-            return True
-        return False
+        problems = (CommandFailed, OSError, ValueError, LookupError, tarfile.TarError)
+        return raised(partial(self._link, kept), *problems) is None
 
     def unpack(self, archive: Path, reference: str, kept: Path) -> None:
         """Import an archive, and keep the unpacked image in `kept` for later calls of `link`."""

@@ -103,12 +103,11 @@ def names_of(job: str, topology: Topology, rank: int | None) -> dict[int, str]:
 
 @dataclass
 class Printer:
-    """Prints the replicas' log lines to `out`, and notes about them to `err`."""
+    """Prints the replicas' log lines to `out`, and notes about them to stderr."""
 
     names: Mapping[int, str]  # replica labels, colored in a terminal
     raw: bool  # print only the lines, for programs to read
     out: TextIO = field(default_factory=lambda: sys.stdout)
-    err: TextIO = field(default_factory=lambda: sys.stderr)
     _containers: dict[int, str] = field(default_factory=dict)
     run: str | None = None  # of the latest line; None before the first line
 
@@ -143,7 +142,7 @@ class Printer:
     def note(self, text: str) -> None:
         """Print a note between the log lines."""
         self.out.flush()
-        print(f"--- {text}", file=self.err, flush=True)
+        print(f"--- {text}", file=sys.stderr, flush=True)
 
 
 def print_runs(

@@ -4,11 +4,13 @@ import hashlib
 import platform
 import re
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+from pydantic.dataclasses import dataclass
 
 from clusters.cluster import Kind
 from core.manifests import read
@@ -123,13 +125,13 @@ class Tool:
 
     name: str  # as in `core.toolchain`, and the program's name unless it is a directory
     accepts: Range | None = None  # accepted versions; None if it can't print its own
-    version_command: Sequence[str] = ("--version",)
+    version_command: tuple[str, ...] = ("--version",)
     package: str | None = None  # its Debian package
-    unpacked: Sequence[str] = ()
+    unpacked: tuple[str, ...] = ()
     """Debian packages to unpack for this tool; the first contains the program, in /usr/bin."""
     module: GoModule | None = None
     directories: tuple[Path, ...] = ()  # for a directory of programs: its usual locations
-    holds: Sequence[str] = ()  # for a directory of programs: those that it must contain
+    holds: tuple[str, ...] = ()  # for a directory of programs: those that it must contain
     beside: str | None = None  # if on PATH, it must be next to this tool
     released_with: GoModule | None = None  # module whose release contains it, if not `module`
     only_for_up: bool = False
@@ -146,18 +148,11 @@ class Tool:
 def _tool(fields: Mapping[str, Any]) -> Tool:
     """Return a tool from its YAML fields, in which modules are names."""
     modules = {key: MODULES[fields[key]] for key in ("module", "released_with") if key in fields}
-    values = {**fields, **modules}
-    if "accepts" in values:
-        values["accepts"] = Range(**values["accepts"])
-    values["directories"] = tuple(map(Path, values.get("directories", ())))
-    return Tool(**values)
+    return Tool(**{**fields, **modules})
 
 
 _TABLE = read(Path(__file__).with_suffix(".yaml"))
-MODULES = {
-    name: GoModule(name, **{**of, "release": Release(**of["release"]) if "release" in of else None})
-    for name, of in _TABLE["modules"].items()
-}
+MODULES = {name: GoModule(name, **of) for name, of in _TABLE["modules"].items()}
 EVERYWHERE = tuple(map(_tool, _TABLE["everywhere"]))  # tools for all stacks
 _OF_KINDS = {tool.name: tool for tool in map(_tool, _TABLE["of_kinds"])}
 

@@ -96,15 +96,12 @@ class GoModule:
             return self.tag
         if self.requires is None:
             return self.digest[:8]
-        pinned = self._find(rf"^(?:require)?\s+{re.escape(self.requires)} (v\S+)")
-        if pinned is None:
-            raise ValueError(f"{self.directory / 'go.mod'} does not require {self.requires}")
-        return pinned
+        return self._find(rf"^(?:require)?\s+{re.escape(self.requires)} (v\S+)")
 
     @property
     def go_version(self) -> str:
         """The oldest Go version that can build the module, from the `go` line in go.mod."""
-        return self._find(r"^go (\S+)$") or ""
+        return self._find(r"^go (\S+)$")
 
     @property
     def ldflags(self) -> str:
@@ -114,9 +111,11 @@ class GoModule:
         stamps = (f"-X {name}={value.format(**values)}" for name, value in self.stamp.items())
         return " ".join(["-s", "-w", *stamps])
 
-    def _find(self, pattern: str) -> str | None:
-        match = re.search(pattern, (self.directory / "go.mod").read_text(), re.MULTILINE)
-        return None if match is None else match[1]
+    def _find(self, pattern: str) -> str:
+        file = self.directory / "go.mod"
+        if (match := re.search(pattern, file.read_text(), re.MULTILINE)) is None:
+            raise ValueError(f"{file} does not contain {pattern}")
+        return match[1]
 
 
 @dataclass(frozen=True)

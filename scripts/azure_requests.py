@@ -6,8 +6,10 @@ https://github.com/pulumi/pulumi/blob/v3.274.1/sdk/go/pulumi-internal/rpcdebug/i
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from core.manifests import read
 from slipway.events import json_map
 
 HIDDEN = "[secret]"  # replaces each secret in a report
@@ -15,18 +17,9 @@ CHANGES = frozenset({"Create", "Update", "Delete"})  # methods that change somet
 _METHOD = re.compile("/pulumirpc.ResourceProvider/(Create|Read|Update|Delete|Invoke)")
 # https://github.com/pulumi/pulumi/blob/v3.274.1/sdk/go/common/resource/sig/sig.go
 _SIGNATURE, _OF_HIDDENS = "4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"
-_KEYS = re.compile(
-    "token$|password|secret|kubeconfig|sharedkey|accesskey|primarykey|secondarykey|privatekey"
-    "|connectionstring",
-    re.IGNORECASE,
-)
-"""Matches names of properties whose values are secret even if the plugin does not mark them."""
-_PATTERNS = re.compile(
-    # A JSON Web Token, a PEM key, a kubeconfig, and a kubeconfig in base64.
-    r"eyJ[\w-]+\.[\w-]+\.[\w-]*|-----BEGIN [A-Z ]*PRIVATE KEY-----.*|apiVersion: v1\n.*"
-    r"|YXBpVmVyc2lvbj[\w+/=]*",
-    re.DOTALL,
-)
+_REMOVED = read(Path(__file__).with_suffix(".yaml"))
+_KEYS = re.compile("|".join(_REMOVED["keys"]), re.IGNORECASE)
+_TEXTS = re.compile("|".join(_REMOVED["texts"]), re.DOTALL)
 
 
 def requests(lines: Iterable[str], step: str) -> Iterator[dict[str, Any]]:
@@ -89,5 +82,5 @@ def _clean(value: Any, secrets: Iterable[str]) -> Any:
     if isinstance(value, str):
         for secret in secrets:
             value = value.replace(secret, HIDDEN)
-        return _PATTERNS.sub(HIDDEN, value)
+        return _TEXTS.sub(HIDDEN, value)
     return value

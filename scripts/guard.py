@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from string import Template
 
+from core.problem import raised
 from core.process import CommandFailed, run
 
 _NAME = "slipway-cli-"
@@ -54,9 +55,7 @@ def sweep() -> None:
     with suppress(OSError, CommandFailed):
         for directory, names, _ in os.walk(_tree(), topdown=False):
             for name in filter(_has_ended, names):
-                try:
-                    Path(directory, name).rmdir()
-                except OSError:
+                if raised(Path(directory, name).rmdir, OSError) is not None:
                     left.add(name)
         tables = re.findall(rf"{_NAME}\d+", _nft("list", "tables", "inet"))
         for name in filter(_has_ended, set(tables) - left):

@@ -32,10 +32,6 @@ _SETTINGS = "/etc/pip.conf"
 """The file that pip reads first, on any Linux."""
 _REASONS = Path(__file__).with_name("pip_reasons.yaml")
 _OF_DOCKER = re.compile(r"^#\d+ [\d.]+ ", re.MULTILINE)
-_COLLECTED = re.compile(r"^Collecting ([\w.-]+)", re.MULTILINE)
-_NOT_BUILT = re.compile(
-    r"(?:Failed to build|Failed building wheel for) '?(?!installable)([\w.-]*\w)"
-)
 
 
 def install(lock: Path, target: Path, runner: Runner, python: str) -> None:
@@ -133,5 +129,6 @@ def _of_build(text: str, prints: Mapping[str, str]) -> str | None:
     missing = (line for line in lines if re.search(prints["missing"], line))
     errors = (line for line in reversed(lines) if re.match(prints["error"], line))
     cause = reason(dedent(box)) or next(missing, next(errors, lines[0]))
-    package = ["a package", *_COLLECTED.findall(before), *_NOT_BUILT.findall(after)][-1]
+    collected = re.findall(prints["collected"], before, re.MULTILINE)
+    package = ["a package", *collected, *re.findall(prints["notBuilt"], after)][-1]
     return f"{package} has no wheel for the image's Python, and its source can't be built: {cause}"

@@ -74,7 +74,7 @@ def write_archive(file: IO[bytes], name: str, binary: Path, entrypoint: str) -> 
             scratch = tarfile.TarInfo("tmp")
             scratch.type, scratch.mode = tarfile.DIRTYPE, 0o1777
             content.addfile(scratch)
-            _add(content, entrypoint.lstrip("/"), program, mode=0o755)
+            add(content, entrypoint.lstrip("/"), program, mode=0o755)
         layer.seek(0)
         digest = hashlib.file_digest(layer, "sha256").hexdigest()
         config = {
@@ -86,12 +86,13 @@ def write_archive(file: IO[bytes], name: str, binary: Path, entrypoint: str) -> 
         config_text = json.dumps(config).encode()
         config_name = f"{hashlib.sha256(config_text).hexdigest()}.json"
         manifest = [{"Config": config_name, "RepoTags": [name], "Layers": ["layer.tar"]}]
-        _add(tar, "layer.tar", layer)
-        _add(tar, config_name, io.BytesIO(config_text))
-        _add(tar, "manifest.json", io.BytesIO(json.dumps(manifest).encode()))
+        add(tar, "layer.tar", layer)
+        add(tar, config_name, io.BytesIO(config_text))
+        add(tar, "manifest.json", io.BytesIO(json.dumps(manifest).encode()))
 
 
-def _add(tar: tarfile.TarFile, name: str, content: IO[bytes], mode: int = 0o644) -> None:
+def add(tar: tarfile.TarFile, name: str, content: IO[bytes], mode: int = 0o644) -> None:
+    """Add a file to an archive, with the same metadata everywhere."""
     entry = tarfile.TarInfo(name)
     entry.mode = mode
     entry.size = content.seek(0, io.SEEK_END)

@@ -1,6 +1,6 @@
 """The supported versions of torch, and the trainer image's components for each (releases.yaml)."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -45,7 +45,7 @@ class Release:
     suite: str
     debian: Mapping[str, str] = field(default_factory=dict)
     cuda: str = ""
-    architectures: tuple[str, ...] = ()
+    architectures: Sequence[str] = ()
 
     @property
     def python(self) -> str:
@@ -70,8 +70,7 @@ class Release:
 
 
 RELEASES: Mapping[str, Release] = {
-    torch: Release(torch, **{**of, "architectures": tuple(of.get("architectures", ()))})
-    for torch, of in _FILE["torch"].items()
+    torch: Release(torch, **of) for torch, of in _FILE["torch"].items()
 }
 """All versions of torch, newest first."""
 

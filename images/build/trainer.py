@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from core import tokens
 from core.context import Context
+from core.manifests import read
 from core.paths import CHECKOUT
 from images.build import debian, pip
 from images.build.engines import Engine, Plan
@@ -148,28 +149,18 @@ class ImageSpec(BuildSpec):
         return frozenset(all_of_them - {self.dockerfile, *self._locks.values()})
 
 
-TRAINER = ImageSpec(
-    name="slipway-trainer",
-    context=CHECKOUT / "images" / "trainer",
-    datasets={"mnist": DATASETS["mnist"]},
-    torch=chosen(None, gpus=False).torch,
+IMAGES = tuple(
+    ImageSpec(
+        name,
+        CHECKOUT / "images" / of["folder"],
+        {each: DATASETS[each] for each in of.get("datasets", ())},
+        of.get("dockerfile", DOCKERFILE),
+        chosen(None, gpus=of["gpus"]).torch if "gpus" in of else None,
+        of.get("estimate", ImageSpec.estimate),
+    )
+    for name, of in read(Path(__file__).with_suffix(".yaml")).items()
 )
-TRAINER_CIFAR = replace(TRAINER, name="slipway-trainer-cifar", datasets=DATASETS)
-TRAINER_CUDA = replace(
-    TRAINER_CIFAR,
-    name="slipway-trainer-cuda",
-    dockerfile="Dockerfile.cuda",
-    torch=chosen(None, gpus=True).torch,
-    estimate="takes about 10 minutes the first time, and 16 GB of disk",
-)
-MLFLOW = ImageSpec(
-    name="slipway-mlflow",
-    context=CHECKOUT / "images" / "tracking",
-    dockerfile="Dockerfile.mlflow",
-    estimate="takes about 1 minute the first time, and 500 MB of disk",
-)
-POSTGRES = replace(MLFLOW, name="slipway-postgres", dockerfile="Dockerfile.postgres")
-IMAGES = (TRAINER, TRAINER_CIFAR, TRAINER_CUDA, MLFLOW, POSTGRES)
+TRAINER, TRAINER_CIFAR, TRAINER_CUDA, MLFLOW, POSTGRES = IMAGES
 
 
 def trainer(torch: str | None = None, *, gpus: bool = False, cifar: bool = False) -> ImageSpec:

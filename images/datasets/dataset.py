@@ -129,7 +129,7 @@ class Dataset:
             path, (algorithm, _, expected) = directory / name, checksum.partition(":")
             if not path.is_file():
                 return f"{name} is missing"
-            if (actual := _digest(path, algorithm)) != expected:
+            if (actual := digest(path, algorithm)) != expected:
                 return f"the {algorithm} of {name} is {actual} instead of {expected}"
         return None
 
@@ -140,7 +140,7 @@ class Dataset:
             source, target = self.directory / name, directory / name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
-            sums[name] = _digest(source, "md5")
+            sums[name] = digest(source, "md5")
         about = {"name": self.name, "classes": list(self.classes), "md5": sums}
         (directory / DESCRIPTION).write_text(json.dumps(about, indent=2) + "\n")
 
@@ -215,6 +215,7 @@ def unpack(packed: Path, directory: Path, members: Mapping[str, str]) -> None:
         raise NotAvailable(f"{packed} can't be unpacked: {error}") from error
 
 
-def _digest(path: Path, algorithm: str) -> str:
+def digest(path: Path, algorithm: str) -> str:
+    """Return a file's checksum, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, algorithm).hexdigest()

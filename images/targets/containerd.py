@@ -30,6 +30,7 @@ from core import files, toolchain
 from core.context import Context
 from core.problem import raised
 from core.process import CommandFailed, run
+from images.build.program import add
 from images.build.spec import others
 from images.targets.target import Target, listed
 
@@ -67,10 +68,8 @@ class Node(Target):
 
     def link(self, kept: Path) -> bool:
         """Import the unpacked image from `kept`, if it exists; return whether that worked."""
-        with suppress(CommandFailed, OSError, ValueError, LookupError, tarfile.TarError):
-            self._link(kept)
-            return True
-        return False
+        problems = (CommandFailed, OSError, ValueError, LookupError, tarfile.TarError)
+        return raised(partial(self._link, kept), *problems) is None
 
     def unpack(self, archive: Path, reference: str, kept: Path) -> None:
         """Import an archive, and keep the unpacked image in `kept` for later calls of `link`."""
@@ -207,6 +206,4 @@ def _write_rest(target: Path, name: str, manifest: bytes, config: bytes) -> None
     }
     with tarfile.open(target, "w") as tar:
         for path, content in contents.items():
-            entry = tarfile.TarInfo(path)
-            entry.size = len(content)
-            tar.addfile(entry, io.BytesIO(content))
+            add(tar, path, io.BytesIO(content))

@@ -45,10 +45,12 @@ def _stacks(_context: object, _parameter: object, begun: str) -> list[Completion
     return [CompletionItem(name) for name in sorted(names) if name.startswith(begun)]
 
 
-def _add(name: str, function: str, text: str, *params: click.Parameter) -> None:
+def _add(
+    name: str, function: str, text: str, *params: click.Parameter, kind: Any = click.Command
+) -> None:
     """Add a command; `function`, a name below `scripts`, is imported when the command is called."""
     call = partial(_perform, name, function)
-    slipway.add_command(click.Command(name, params=[*params], callback=call, help=text))
+    slipway.add_command(kind(name, params=[*params], callback=call, help=text))
 
 
 _text, _argument = partial(click.Option, default=""), partial(click.Argument, default="")
@@ -57,6 +59,7 @@ _path = partial(_text, callback=lambda _, __, path: os.path.expanduser(path))  #
 _stack = partial(click.Option, ["--stack"], default="dev", show_default=True)
 STACK = _stack(shell_complete=_stacks, help="Stack whose settings are in Pulumi.STACK.yaml.")
 JOB, FILE = _argument(["job"]), _argument(["file"])
+PROGRAM = _argument(["script"], default=".")
 CLUSTER = click.Option(["--cluster"], help="Kind of cluster, such as embedded or kubeconfig.")
 SCRIPT = click.Option(["--script"], help="Program: a Python file or a folder.")
 RANKS = click.Option(["--ranks"], type=click.IntRange(min=1), help="Number of processes.")
@@ -96,14 +99,8 @@ _add("report", "cli.runs.report:report", "Write a report about the jobs' runs.",
 _add("compare", "cli.runs.compare:compare", "Compare a run with others.", JOB, WITH, STACK)
 _add("import", "cli.from_yaml:show", "Convert a PyTorchJob file to a job's settings.", FILE, STACK)
 _add("local", "cli.local:run_job", "Run a job's ranks on this machine.", JOB, PYTHON, STACK)
-slipway.add_command(
-    _Run(
-        "run",
-        params=[click.Argument(["script"], default="."), WORKERS, SET, PYTHON],
-        callback=partial(_perform, "run", "cli.local:run_script"),
-        help="Run a script's ranks on this machine: … --args WORD …",
-    )
-)
+_OF_RUN = "Run a script's ranks on this machine: … --args WORD …"
+_add("run", "cli.local:run_script", _OF_RUN, PROGRAM, WORKERS, SET, PYTHON, kind=_Run)
 _add("kubeconfig", "cli.kubeconfig:merge", "Add the cluster to your kubeconfig.", STACK)
 _add("env", "cli.calls:print_environment", "Print the exports that Pulumi needs.")
 _add("setup", "setup.provide:provide", "Install every tool that the stack needs.", BRIEF, STACK)

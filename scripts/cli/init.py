@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import click
 
 from clusters.kinds import CLUSTERS, settings_of_template
 from core.paths import CHECKOUT, project_dir
-from core.problem import choices, quote
+from core.problem import choices, quote, raised
 from infra.settings import SettingsError
 from scripts.cli.backend import exists
 from scripts.cli.config import check, job_name, own, require_name, valid_settings
@@ -53,12 +54,9 @@ def init(
     document = {"slipway:cluster": settings, "slipway:jobs": {job_name(program): job}}
     file.write_text(as_yaml({"config": document}))
     echo(f"Wrote {', '.join([*map(str, written), file.name])}.")
-    try:
-        valid_settings(stack)
-    except SettingsError as error:  # such as an existing cluster's address
-        echo(str(error))
-    else:
-        echo("Next: slipway up" + ("" if stack == "dev" else f" --stack {stack}"))
+    # What is still missing, such as an existing cluster's address.
+    missing = raised(partial(valid_settings, stack), SettingsError)
+    echo(missing or "Next: slipway up" + ("" if stack == "dev" else f" --stack {stack}"))
     return 0
 
 

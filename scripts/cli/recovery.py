@@ -126,10 +126,10 @@ def repair_files(stack: str) -> None:
     if before := _half_written(stack):
         # After this, a file that was being written is complete; new and open files are kept.
         time.sleep(_WRITING_SECONDS)
-    after, held = _half_written(stack) if before else [], _open_files() if before else set()
-    for file in after:
-        if file in before and file.resolve() not in held:
-            file.unlink(missing_ok=True)
+        after, held = _half_written(stack), _open_files()
+        for file in after:
+            if file in before and file.resolve() not in held:
+                file.unlink(missing_ok=True)
     state = backend.state_file(stack)
     backup = state.with_name(f"{state.name}.bak")
     if not _is_complete(state) and backup.exists() and _is_complete(backup):

@@ -94,12 +94,12 @@ def read_state(stack: str, *, secrets: bool = False, logs_of: str | None = None)
     are fetched.
     """
     state = StackState.from_export(exported(stack))
-    due = [
-        each
-        for name, each in state.jobs.items()
-        if (result := each.result) is not None
-        and (result.state == RUNNING or (logs_of in {"", name} and _lacks(stack, name, result)))
-    ]
+    due = list[JobState]()
+    for name, job in state.jobs.items():
+        if (result := job.result) is not None:
+            run = archive.of_job(stack, name).run(result.run_id or "")
+            is_missing = logs_of in {"", name} and not run.directory.exists()
+            due += [job] if is_missing or result.state == RUNNING else []
     if (secrets or due) and exists(stack):
         text = Cli(stack).query("stack", "export", "--show-secrets")
         state = StackState.from_export(json.loads(text))
@@ -108,10 +108,6 @@ def read_state(stack: str, *, secrets: bool = False, logs_of: str | None = None)
 
         state = caught_up(stack, state, due)
     return state
-
-
-def _lacks(stack: str, job: str, result: RunResult) -> bool:
-    return not archive.of_job(stack, job).run(result.run_id or "").directory.exists()
 
 
 def _jobs(resources: list[Any], pending: list[Any]) -> Iterator[JobState]:

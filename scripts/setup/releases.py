@@ -1,6 +1,5 @@
 """Download releases of the tools and verify them against the publishers' checksums."""
 
-import hashlib
 import platform
 import re
 import tempfile
@@ -14,7 +13,7 @@ import requests
 
 from core.context import Silence
 from core.paths import cache_dir
-from images.datasets.dataset import NotAvailable, download, unpack
+from images.datasets.dataset import NotAvailable, digest, download, unpack
 from scripts.setup import record
 from scripts.setup.record import Entries, Entry
 from scripts.setup.steps import Steps
@@ -103,9 +102,7 @@ def _fetch(file: File, tools: Sequence[Tool], steps: Steps) -> Entries:
     ):
         packed = Path(fresh, file.address.rpartition("/")[2])
         download(file.address, packed, Silence(cancelled=steps.ended))
-        with packed.open("rb") as opened:
-            actual = hashlib.file_digest(opened, "sha256").hexdigest()
-        if actual != checksum:
+        if (actual := digest(packed, "sha256")) != checksum:
             is_not = f"has the checksum {actual}, but its publisher lists {checksum}"
             raise NotAvailable(f"{file.address} {is_not}")
         entries, origin = {}, f"{record.RELEASE}{file.host}"

@@ -5,10 +5,12 @@ import platform
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+from pydantic.dataclasses import dataclass
 
 from clusters.cluster import Kind
 from core.manifests import read
@@ -94,15 +96,12 @@ class GoModule:
             return self.tag
         if self.requires is None:
             return self.digest[:8]
-        pinned = self._find(rf"^(?:require)?\s+{re.escape(self.requires)} (v\S+)")
-        if pinned is None:
-            raise ValueError(f"{self.directory / 'go.mod'} does not require {self.requires}")
-        return pinned
+        return self._find(rf"^(?:require)?\s+{re.escape(self.requires)} (v\S+)")
 
     @property
     def go_version(self) -> str:
         """The oldest Go version that can build the module, from the `go` line in go.mod."""
-        return self._find(r"^go (\S+)$") or ""
+        return self._find(r"^go (\S+)$")
 
     @property
     def ldflags(self) -> str:
@@ -112,9 +111,11 @@ class GoModule:
         stamps = (f"-X {name}={value.format(**values)}" for name, value in self.stamp.items())
         return " ".join(["-s", "-w", *stamps])
 
-    def _find(self, pattern: str) -> str | None:
-        match = re.search(pattern, (self.directory / "go.mod").read_text(), re.MULTILINE)
-        return None if match is None else match[1]
+    def _find(self, pattern: str) -> str:
+        file = self.directory / "go.mod"
+        if (match := re.search(pattern, file.read_text(), re.MULTILINE)) is None:
+            raise ValueError(f"{file} does not contain {pattern}")
+        return match[1]
 
 
 @dataclass(frozen=True)
@@ -144,22 +145,13 @@ class Tool:
 
 
 def _tool(fields: Mapping[str, Any]) -> Tool:
-    """Return a tool from its YAML fields, in which modules are names and tuples are lists."""
-    values: dict[str, Any] = {
-        key: tuple(each) if isinstance(each, list) else each for key, each in fields.items()
-    }
-    values |= {key: MODULES[values[key]] for key in ("module", "released_with") if key in values}
-    if "accepts" in values:
-        values["accepts"] = Range(**values["accepts"])
-    values["directories"] = tuple(map(Path, values.get("directories", ())))
-    return Tool(**values)
+    """Return a tool from its YAML fields, in which modules are names."""
+    modules = {key: MODULES[fields[key]] for key in ("module", "released_with") if key in fields}
+    return Tool(**{**fields, **modules})
 
 
 _TABLE = read(Path(__file__).with_suffix(".yaml"))
-MODULES = {
-    name: GoModule(name, **{**of, "release": Release(**of["release"]) if "release" in of else None})
-    for name, of in _TABLE["modules"].items()
-}
+MODULES = {name: GoModule(name, **of) for name, of in _TABLE["modules"].items()}
 EVERYWHERE = tuple(map(_tool, _TABLE["everywhere"]))  # tools for all stacks
 _OF_KINDS = {tool.name: tool for tool in map(_tool, _TABLE["of_kinds"])}
 

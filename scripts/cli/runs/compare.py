@@ -24,8 +24,6 @@ BASELINE = "baseline"
 _EARLIER = 3  # number of earlier runs to compare with, unless one is given
 _SAME = 0.0005  # fraction of a figure; smaller differences count as none
 _LEGEND = "Better, worse, more and less describe this run (first column) relative to the others."
-_CODE = {"files": "a different script", "image": "a different image"}
-"""Texts for differences in the program, by key in `jobs.records.history.provenance`."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +177,7 @@ def _differs(name: str, mine: Record, other: Record) -> str:
     ]
     different += [
         text
-        for key, text in _CODE.items()
+        for key, text in FIGURES["program"].items()
         if name != BASELINE and mine.provenance.get(key) != other.provenance.get(key)
     ]
     return f"{name} was trained with {', '.join(different)}" if different else ""

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, TextIO
 
-from rich.color import ColorSystem
+import click
 from rich.console import Console
-from rich.style import Style
 
 from core.wording import as_typed
 from jobs.api.lines import Cursor, Line
@@ -104,12 +103,11 @@ def names_of(job: str, topology: Topology, rank: int | None) -> dict[int, str]:
 
 @dataclass
 class Printer:
-    """Prints the replicas' log lines to `out`, and notes about them to `err`."""
+    """Prints the replicas' log lines to `out`, and notes about them to stderr."""
 
     names: Mapping[int, str]  # replica labels, colored in a terminal
     raw: bool  # print only the lines, for programs to read
     out: TextIO = field(default_factory=lambda: sys.stdout)
-    err: TextIO = field(default_factory=lambda: sys.stderr)
     _containers: dict[int, str] = field(default_factory=dict)
     run: str | None = None  # of the latest line; None before the first line
 
@@ -118,10 +116,10 @@ class Printer:
         """The prefix for each replica's lines, colored in a terminal."""
         width = max((len(name) for name in self.names.values()), default=0)
         colors = Console(file=self.out).color_system is not None and "NO_COLOR" not in os.environ
-        system, labels = ColorSystem.STANDARD if colors else None, {}
+        labels = {}
         for replica, name in self.names.items():
-            style = Style(color=_COLORS[replica % len(_COLORS)])
-            label = style.render(f"[{name}]", color_system=system)
+            color = _COLORS[replica % len(_COLORS)] if colors else None
+            label = click.style(f"[{name}]", color, reset=colors)
             labels[replica] = label + " " * (width - len(name) + 1)
         return labels
 
@@ -144,7 +142,7 @@ class Printer:
     def note(self, text: str) -> None:
         """Print a note between the log lines."""
         self.out.flush()
-        print(f"--- {text}", file=self.err, flush=True)
+        print(f"--- {text}", file=sys.stderr, flush=True)
 
 
 def print_runs(

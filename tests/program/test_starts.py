@@ -31,7 +31,7 @@ CLIENT = CHECKS | {
 }  # fmt: skip
 """Modules of Kubernetes' client without any class of its API."""
 PROGRAM = PULUMI | CHECKS | {"parver", "pulumi_kubernetes", "tenacity"}
-PROVIDER = PULUMI | CLIENT | {"bcrypt", "cryptography", "tenacity"}
+PROVIDER = PULUMI | CLIENT | {"bcrypt", "cryptography", "socks", "tenacity"}
 NEVER = re.compile(
     # Half a second and more, each: the API's classes, and those of the objects of a group.
     r"kubernetes\.client\.(api|models)\.|pulumi_kubernetes\.[a-z]\w*\."

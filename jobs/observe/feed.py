@@ -20,6 +20,8 @@ from jobs.records.archive import Run
 from jobs.records.events import HELD
 from jobs.records.recording import Recording
 
+_GATHER_SECONDS = 0.1
+
 
 @dataclass
 class Feed:
@@ -90,7 +92,7 @@ class Feed:
         with suppress(queue.Empty):
             items.append(self._seen.get(timeout=wait_seconds))
             # Lines of many ranks arrive one by one, and each call looks at all ranks.
-            time.sleep(0.1)
+            time.sleep(_GATHER_SECONDS)
             while True:
                 items.append(self._seen.get_nowait())
         return items

@@ -23,6 +23,7 @@ _NODE_SECONDS = 30
 https://kubernetes.io/docs/concepts/architecture/nodes/#condition"""
 _OUTLASTED_SECONDS = 5
 """Time for all containers in a pod to exit; the kubelet reports their exits together."""
+_REPEATS = 3
 _EARLY = timedelta(seconds=120)
 """After this time, even a program that reports no steps may have completed some."""
 _NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
@@ -144,7 +145,7 @@ def _repeats(run: RunState) -> End | None:
     error = _early_error(run.failures[-1])
     same = [*takewhile(lambda each: _early_error(each) == error, reversed(run.failures))]
     is_restarted = len({each.replica.number for each in same}) < len(same)
-    if error is None or len(same) < 3 or not is_restarted:
+    if error is None or len(same) < _REPEATS or not is_restarted:
         return None
     return End("Failed", f"{run.failure}; {len(same)} identical failures in a row before any step")
 

@@ -28,6 +28,8 @@ _TICK_SECONDS = 0.5
 _PAUSE_SECONDS = 15.0  # between two lines on the same epoch, to keep the log short
 _SETTLE_SECONDS = 5.0  # a cause may be seen this long after its effects
 _NODE_SECONDS = 60.0  # time for which a lost node may still look Ready
+_STACKS_SECONDS = 5.0
+_MOST_EVENTS = 500  # Kubernetes events in a timeline
 _LOGS_SECONDS = 30.0  # limit for reading the rest of the logs at the end
 _SILENCE_SECONDS = 120.0
 """The longest wait for a response from the API server, which may be restarting."""
@@ -145,7 +147,7 @@ class Wait:
 
     def _await_stacks(self, stopped: int) -> None:
         """Wait, for a limited time, until stopped ranks have printed their stack traces."""
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + _STACKS_SECONDS
         while len(self._logs.stacks()) < stopped and time.monotonic() < deadline:
             time.sleep(_TICK_SECONDS)  # The feed stays paused, so that stopped pods don't count.
 
@@ -254,7 +256,7 @@ class _Row:
 def entries_of_end(end: End, at: str, events: Iterable[Mapping[str, Any]]) -> list[Entry]:
     """Return the timeline's entries for a run's latest Kubernetes events and its end."""
     entries = sorted(map(_of_event, events), key=lambda each: each["time"])
-    return [*entries[-500:], entry(at, "end", end.state, end.reason)]
+    return [*entries[-_MOST_EVENTS:], entry(at, "end", end.state, end.reason)]
 
 
 def entries_of_run(run: RunState) -> Iterator[Entry]:

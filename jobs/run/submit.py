@@ -27,6 +27,8 @@ from jobs.run.retry import Attempt
 
 HASH_LABEL = "slipway.dev/spec-hash"
 _GONE_SECONDS = 90.0  # Kubernetes takes most of a minute to detect a lost node
+_POLL_SECONDS = 0.5
+_AT_ONCE = 16
 
 
 def submit(  # noqa: PLR0913  # the submission, and what exists already
@@ -130,7 +132,7 @@ def stop_all(kubeconfig: str, namespace: str, context: Context) -> None:
     if names:
         context.info(f"stopping what an interrupted run left behind: {', '.join(names)}")
     jobs = [JobApi.connect(kubeconfig, namespace, name) for name in names]
-    with ThreadPoolExecutor(16) as pool:
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
         for stopped in [pool.submit(remove, job, context) for job in jobs]:
             stopped.result()
 
@@ -149,7 +151,7 @@ def _await_end(api: JobApi, context: Context, *, of_job: bool = True) -> None:
 
     see = f"kubectl --namespace {api.namespace} describe pytorchjobs,pods"
     advice = f". To see why, run `{see}`; then run the same command again"
-    until(look, _GONE_SECONDS, what, context, every=0.5, explain=lambda: advice)
+    until(look, _GONE_SECONDS, what, context, every=_POLL_SECONDS, explain=lambda: advice)
 
 
 def force_lost(api: JobApi, pods: Sequence[Object]) -> None:

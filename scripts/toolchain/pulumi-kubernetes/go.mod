@@ -273,3 +273,5 @@ require (
 replace github.com/atotto/clipboard => github.com/tgummerer/clipboard v0.0.0-20241001131231-d02d263e614e
 
 replace sigs.k8s.io/structured-merge-diff/v4 => ./structured-merge-diff
+
+replace github.com/pulumi/pulumi-kubernetes/sdk/v4 => ./sdk

@@ -1,7 +1,6 @@
 """Build tools from pinned Go modules."""
 
 import json
-import os
 import re
 import shutil
 from collections.abc import Sequence

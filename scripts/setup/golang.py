@@ -1,7 +1,6 @@
 """Build tools from pinned Go modules."""
 
 import json
-import os
 import re
 import shutil
 from collections.abc import Sequence
@@ -42,11 +41,6 @@ def download(module: GoModule, steps: Steps) -> None:
         )
 
 
-def at_once() -> int:
-    """Return how many builds to run in parallel; linking uses one core and a lot of memory."""
-    return 2 if _roomy() and (os.cpu_count() or 1) > 1 else 1
-
-
 def build(module: GoModule, tools: Sequence[Tool], steps: Steps) -> Results:
     """Build or copy tools from a module; if one fails, none is provided."""
     go = _go()
@@ -76,12 +70,11 @@ def _variables() -> dict[str, str]:
 
 @cache
 def _roomy() -> bool:
-    """Return whether this machine has enough free memory for parallel builds."""
+    """Return whether this machine has 12 GiB of free memory, enough for little collection."""
     try:
         free = re.search(r"MemAvailable: *(\d+)", Path("/proc/meminfo").read_text())
     except OSError:
         return False
-    # With 12 GiB or more, two builds run in parallel, with less garbage collection.
     return free is not None and int(free[1]) * 1024 >= 12 * 2**30
 
 

@@ -5,7 +5,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from rich.console import Console
@@ -105,7 +105,7 @@ class _Resolver:
         self.recorded = record.load()
         self.ready = record.unchanged(self.recorded, tools, build=build)
         self.problems: dict[str, Problem] = {}
-        self._changing = threading.Lock()
+        self._changing, self._compiling = threading.Lock(), threading.Lock()
 
     def missing(self) -> list[Tool]:
         """Return the tools that are not ready yet."""
@@ -114,26 +114,27 @@ class _Resolver:
     def get(self, *, build: bool, preview: bool) -> None:
         """Provide the missing tools. No tool has both a Debian package and a Go module."""
         packaged = [tool for tool in self.missing() if tool.package is not None or tool.unpacked]
-        fetching, compiling = ThreadPoolExecutor(2), ThreadPoolExecutor(golang.at_once())
+        pool = ThreadPoolExecutor(4)
         try:
-            running = [fetching.submit(lambda: self.note(apt.provide(packaged, self.steps)))]
+            running = [pool.submit(lambda: self.note(apt.provide(packaged, self.steps)))]
             released = [t for t in self.missing() if t.module is None or not build]
             self.note(releases.fetch(released, self.steps))
             missing = [each for each in self.missing() if not (preview and each.only_for_up)]
             for module in dict.fromkeys(each.module for each in missing if each.module is not None):
                 tools = [each for each in missing if each.module is module]
-                fetched = fetching.submit(golang.download, module, self.steps)
-                running.append(compiling.submit(self._build, module, tools, fetched))
+                running.append(pool.submit(self._build, module, tools))
             for future in running:
                 future.result()
         finally:
-            for lane in (fetching, compiling):
-                lane.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(wait=False, cancel_futures=True)
 
-    def _build(self, module: GoModule, tools: Sequence[Tool], fetched: "Future[None]") -> None:
-        """Build a module's tools once it is downloaded; a failure does not stop other builds."""
-        fetched.result()
-        self.note(golang.build(module, tools, self.steps))
+    def _build(self, module: GoModule, tools: Sequence[Tool]) -> None:
+        """Download a module and build its tools; a failure does not stop other builds."""
+        golang.download(module, self.steps)
+        # Builds share packages. Two at once would compile them twice.
+        with self._compiling:
+            results = golang.build(module, tools, self.steps)
+        self.note(results)
 
     def note(self, results: Results) -> None:
         """Record the tools that are ready, and keep the problems with the others."""

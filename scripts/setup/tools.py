@@ -85,7 +85,7 @@ class GoModule:
         """A digest of everything that the built programs depend on."""
         parts = (self.packages, self.stamp, self.copies, *([self.tag] if self.tag else []))
         digest = hashlib.sha256(repr(parts).encode())
-        for file in sorted(self.directory.glob("*")):
+        for file in sorted(filter(Path.is_file, self.directory.rglob("*"))):
             digest.update(file.name.encode() + file.read_bytes())
         return digest.hexdigest()[:12]
 

@@ -114,7 +114,7 @@ class _Resolver:
     def get(self, *, build: bool, preview: bool) -> None:
         """Provide the missing tools. No tool has both a Debian package and a Go module."""
         packaged = [tool for tool in self.missing() if tool.package is not None or tool.unpacked]
-        pool = ThreadPoolExecutor(4)
+        pool = ThreadPoolExecutor(4)  # one module is built while others are downloaded
         try:
             running = [pool.submit(lambda: self.note(apt.provide(packaged, self.steps)))]
             released = [t for t in self.missing() if t.module is None or not build]

@@ -41,7 +41,7 @@ ConfigGroup("group", objs=[settings], opts=options)
 def test_charts_and_manifests_become_objects_of_their_kinds(
     tmp_path: Path, root: Path, jobs: Jobs
 ) -> None:
-    """A chart has its values, its post-renderer and its credentials."""
+    """A chart's values and post-renderer are used, and its credentials are accepted."""
     templates = tmp_path / "chart/templates"
     templates.mkdir(parents=True)
     (tmp_path / "chart/Chart.yaml").write_text("{apiVersion: v2, name: chart, version: 1.0.0}\n")
